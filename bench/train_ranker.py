@@ -43,6 +43,7 @@ from memory_mesh.core.search.ranker import (
     FEATURES,
     ODDS,
     POOL_FEATURES,
+    WEIGHTS,
     Features,
     Model,
     features,
@@ -131,13 +132,14 @@ def main() -> None:
     pairs = list(_examples(options.data, local(options.vectors)))
     learnt = {}
     curve: Curve = (0.0, 1.0), (0.0, 1.0)
-    for name, examples in zip(("BY_VECTORS", "BY_KEYWORDS"), zip(*pairs, strict=True), strict=True):
+    for means, examples in zip(WEIGHTS, zip(*pairs, strict=True), strict=True):
+        name = f"BY_{means.upper()}"
         used = [example for example in examples if example]
         if options.check:
             check(name, used)
         else:
             learnt[name] = teach(used)
-            # By vectors; few stores have none.
+            # By the first means, which most stores have.
             curve = curve if learnt.keys() > {name} else calibration(used)
     if not options.check:
         TARGET.write_text(written(learnt, curve), encoding="utf-8")
@@ -145,18 +147,19 @@ def main() -> None:
 
 def teach(examples: Sequence[Example]) -> Weights:
     """First the order, then how sure it makes us."""
-    by_vectors = any(example.features.by_vectors for example in examples)
-    ordered = Weights(candidate=_order(examples, by_vectors=by_vectors), odds={}, pool={})
+    used = {example.features.means for example in examples}
+    means = next(means for means in WEIGHTS if means in used)
+    ordered = Weights(candidate=_order(examples, means), odds={}, pool={})
     scored = [Model(ordered).points(example.features) for example in examples]
     return replace(
         ordered,
         odds=_line(examples, scored),
-        pool=_in_pool(examples, scored, by_vectors=by_vectors),
+        pool=_in_pool(examples, scored, means),
     )
 
 
-def _order(examples: Sequence[Example], *, by_vectors: bool) -> dict[str, Weight]:
-    names = _used(FEATURES, by_vectors=by_vectors)
+def _order(examples: Sequence[Example], means: str) -> dict[str, Weight]:
+    names = _used(FEATURES, means)
     columns = [FEATURES.index(name) for name in names]
     chosen = [
         (example, _rivals(example))
@@ -175,8 +178,12 @@ def _order(examples: Sequence[Example], *, by_vectors: bool) -> dict[str, Weight
     return _named(names, found)
 
 
-def _used(names: Sequence[str], *, by_vectors: bool) -> list[str]:
-    return [name for name in names if name != "stranger" and (by_vectors or "vectors" not in name)]
+def _used(names: Sequence[str], means: str) -> list[str]:
+    """Return the features that a model of these means has."""
+    missing = {"tokens": (), "vectors": ("tokens",), "keywords": ("tokens", "vectors")}[means]
+    return [
+        name for name in names if name != "stranger" and not any(part in name for part in missing)
+    ]
 
 
 def _named(names: Sequence[str], found: Floats) -> dict[str, Weight]:
@@ -224,10 +231,10 @@ def _line(examples: Sequence[Example], scored: Sequence[Signal]) -> dict[str, We
 
 
 def _in_pool(
-    examples: Sequence[Example], scored: Sequence[Signal], *, by_vectors: bool
+    examples: Sequence[Example], scored: Sequence[Signal], means: str
 ) -> dict[str, Weight]:
     """Learn whether the answer is in the pool."""
-    names = _used(POOL_FEATURES, by_vectors=by_vectors)
+    names = _used(POOL_FEATURES, means)
     columns = [POOL_FEATURES.index(name) for name in names]
     pairs = [
         (example, each)
@@ -252,10 +259,8 @@ def _example_weights(examples: Sequence[Example], heavy: Mapping[str, float]) ->
     return np.array([heavy.get(kind[0], 0.0) / counts[kind] for kind in kinds])
 
 
-def _examples(
-    data: Path, embedder: KeptEmbedder
-) -> Iterator[tuple[Example | None, Example | None]]:
-    """Yield each world's example by vectors and by keywords."""
+def _examples(data: Path, embedder: KeptEmbedder) -> Iterator[Sequence[Example | None]]:
+    """Yield each world's example by each of the means."""
     lessons, pools = Lessons(data), Pools(embedder)
     there: dict[str, Iterable[World]] = {
         "chats": lessons.chats(data), "chat": lessons.chat(every=3), "talk": lessons.talk(),
@@ -272,18 +277,13 @@ def _examples(
     for is_away, kinds in ((False, there), (True, away)):
         for kind, worlds in kinds.items():
             for world in worlds:
-                yield tuple(
-                    _example(kind, world, pools, away=is_away, by_vectors=each)
-                    for each in (True, False)
-                )  # type: ignore[misc]
+                yield [_example(kind, world, pools, means, away=is_away) for means in WEIGHTS]
             print(f"{kind}{', away' if is_away else ''}", file=sys.stderr)
             embedder.save()
 
 
-def _example(
-    kind: str, world: World, pools: Pools, *, away: bool, by_vectors: bool
-) -> Example | None:
-    found = pools.of(world, by_vectors=by_vectors)
+def _example(kind: str, world: World, pools: Pools, means: str, *, away: bool) -> Example | None:
+    found = pools.of(world, means)
     if not found.ids:
         return None
     speakers = {said.id: said.speaker for said in world.memories}

@@ -36,7 +36,7 @@ def test_a_long_memory_is_compared_by_its_best_passage_and_not_by_its_beginning(
     pools = Pools(Narrow())
     asked = "Is the violin in the attic?"
     whole, start = (
-        pools.of(world(text, "Tea is on the table.", question=asked), by_vectors=True)
+        pools.of(world(text, "Tea is on the table.", question=asked), "vectors")
         for text in (LONG, FILLER)
     )
     assert set(whole.signals) == set(SIGNALS)
@@ -51,5 +51,5 @@ def test_one_world_gives_a_pool_with_vectors_and_one_without() -> None:
         Pools(HashingEmbedder()),
         world("The key is in the vault.", "Tea is on the table.", question="Where is the key?"),
     )
-    assert pools.of(asked, by_vectors=True).signals["vectors"].any()
-    assert not np.any(pools.of(asked, by_vectors=False).signals["vectors"])
+    assert pools.of(asked, "vectors").signals["vectors"].any()
+    assert not np.any(pools.of(asked, "keywords").signals["vectors"])

@@ -24,7 +24,6 @@ ALLOWED = {
     "project": ("'apollo'", "apollo"),
     "max_content_chars": ("5000", 5000),
     "ranker": ("'rrf'", "rrf"),
-    "deep_budget_ms": ("80.0", 80.0),
     "search_mode": ("'precise'", "precise"),
     "min_score_threshold": ("0.3", 0.3),
     "intent_words": ("{lack = ['gap']}", {"lack": ["gap"]}),

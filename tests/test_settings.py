@@ -403,9 +403,13 @@ def test_a_key_is_taken_from_the_providers_own_variable_where_none_is_given(plac
         (
             {"ranker": "lernt"},
             (
-                "argument: ranker 'lernt' is not valid; expected one of learnt, deep, rrf; did you "
-                "mean 'learnt'?"
+                "argument: ranker 'lernt' is not valid; expected one of learnt, rrf; did you mean "
+                "'learnt'?"
             ),
+        ),
+        (
+            {"ranker": "deep"},
+            "argument: ranker 'deep' is not valid; expected one of learnt, rrf",
         ),
         (
             {"redact_names": {"Ana": 3}},

@@ -21,7 +21,6 @@ CONTEXT, LIFECYCLE = ROOT / "docs" / "context.md", ROOT / "docs" / "lifecycle.md
 CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
 TRACES, SCALE = ROOT / "docs" / "traces.md", ROOT / "docs" / "scale.md"
 REST, CONSOLE = ROOT / "docs" / "rest.md", ROOT / "docs" / "console.md"
-DEEP = ROOT / "docs" / "deep_ranker.md"
 HYGIENE, SOAK = ROOT / "docs" / "hygiene.md", ROOT / "docs" / "internals" / "soak.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
@@ -439,61 +438,6 @@ def _traces(result: Mapping[str, Any] | None) -> Iterator[str]:
     rows = [[f"{size:,}", *(times[name, size] for name in names)] for size in sizes]
     yield f"{_table(['traces', *names], rows)}\n"
     yield "![CPU time by the number of traces](../bench/results/traces.svg)\n\n"
-
-
-def deep_ranker() -> str:
-    """Return the page of the deep ranker with its figures."""
-    data = {"reader": "LoCoMo", "reader_longmemeval": "LongMemEval"}
-    return _with_figures(
-        DEEP, chain.from_iterable(_deep_ranker(_read(file), name) for file, name in data.items())
-    )
-
-
-def _deep_ranker(result: Mapping[str, Any] | None, data: str) -> Iterator[str]:
-    if result is None:
-        return
-    yield f"{_source(result['command'], result)}\n"
-    rows = []
-    for name, part in result["parts"].items():
-        recalls = [
-            f"{part[ranker]['recall@5']} / {part[ranker]['recall@10']}"
-            for ranker in ("fast", "deep")
-        ]
-        rows.append(
-            [
-                name,
-                f"{part['questions']:,}",
-                *recalls,
-                *(f"{low:+.1f} to {high:+.1f}" for low, high in part["gain"].values()),
-            ]
-        )
-    names = [
-        f"questions of {data}",
-        "number",
-        "recall@5 / @10, default",
-        "deep",
-        "difference @5, 95 %",
-        "@10",
-    ]
-    yield f"{_table(names, rows)}\n"
-    first = [result["parts"]["all"][ranker]["first"] for ranker in ("fast", "deep")]
-    yield (
-        f"The first result is right for {first[0]} % of all questions by default, for {first[1]} % "
-        "with the deep ranker.\n\n"
-    )
-    names = ["candidates read", "processor time", "recall@5", "recall@10"]
-    curve = [
-        [str(row["read"]), f"{row['ms']:.0f} ms", f"{row['recall@5']}", f"{row['recall@10']}"]
-        for row in result["curve"]
-    ]
-    yield f"{_table(names, curve)}\n"
-    errors = " and ".join(
-        f"{100 * result['reliability'][ranker]['error']:.1f}" for ranker in ("fast", "deep")
-    )
-    yield (
-        f"The scores of the first ten results are off by {errors} points on average (default and "
-        "deep).\n\n"
-    )
 
 
 def _captured(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -1430,7 +1374,6 @@ def main() -> None:
         (TRACES, traces),
         (REST, rest),
         (CONSOLE, console),
-        (DEEP, deep_ranker),
         (HYGIENE, hygiene),
         (SOAK, soak),
     )

@@ -36,7 +36,7 @@ def pages(ids: dict[str, str]) -> dict[str, tuple[str, dict[str, Any]]]:
     wide: dict[str, Any] = {"viewport": WIDE}
     return {
         "home": ("/", wide),
-        "search": ("/search?query=when+does+the+deploy+key+rotate&ranker=deep", wide),
+        "search": ("/search?query=when+does+the+deploy+key+rotate", wide),
         "memory": (f"/memory/{ids['plain0']}", wide),
         "review": ("/review", wide),
         "time": ("/time", wide),
@@ -44,7 +44,7 @@ def pages(ids: dict[str, str]) -> dict[str, tuple[str, dict[str, Any]]]:
         "numbers": ("/numbers", wide),
         "audit": ("/audit", wide),
         "dark": (f"/memory/{ids['current']}", {**wide, "color_scheme": "dark"}),
-        "phone": ("/search?query=deploy+key&ranker=deep", {"viewport": PHONE}),
+        "phone": ("/search?query=deploy+key", {"viewport": PHONE}),
     }
 
 

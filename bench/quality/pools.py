@@ -55,8 +55,9 @@ class Pools:
     def _scrub(self) -> ScrubSettings:
         return ScrubSettings().merged(MESH_OVERRIDES)
 
-    def of(self, world: World, *, by_vectors: bool) -> Pool:
-        """Return the candidates for a world's question."""
+    def of(self, world: World, means: str) -> Pool:
+        """Return the candidates for a world's question, compared by token vectors and vectors,
+        only by vectors, or only by keywords."""
         if world.memories is not self._memories:
             self._memories = world.memories
             self._prepare([said.text for said in world.memories])
@@ -69,9 +70,9 @@ class Pools:
                 ]
             )
             self._index = LocalIndex(store)
-        return self._ask(world.question, by_vectors=by_vectors)
+        return self._ask(world.question, means)
 
-    def _ask(self, question: Question, *, by_vectors: bool) -> Pool:
+    def _ask(self, question: Question, means: str) -> Pool:
         snapshot, text, at = self._index.snapshot(_READER), question.text, question.at
         query = Query(
             tokens=query_tokens(text),
@@ -84,10 +85,12 @@ class Pools:
             personal=is_personal(text),
             general=is_general(text),
         )
-        if by_vectors:
+        if means != "keywords":
             [vector] = embed_texts(
                 self._embedder, [without_speakers(text, snapshot.speakers(query))]
             )
+            if means == "vectors":
+                vector = replace(vector, tokens=b"")
             query = replace(query, vector=vector)
         return snapshot.candidates(query, size=_SIZE)
 
@@ -99,7 +102,7 @@ class Pools:
         ]
         vectors = iter(embed_texts(self._embedder, [part for parts in split for part in parts]))
         for text, parts in zip(new, split, strict=True):
-            self._texts[text] = _Text(tokens(text), [next(vectors) for _ in parts])
+            self._texts[text] = _Text(tokens(text), [next(vectors).of_memory for _ in parts])
 
     def _rows(self, said: Said, number: int) -> Iterator[Row]:
         text = self._texts[said.text]

@@ -15,25 +15,27 @@ from memory_mesh.flows.write.embed import embed_texts
 from memory_mesh.models import LocalEmbedder
 
 Floats = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
 _BATCH = 2000
 
 
 class KeptEmbedder:
-    """An embedder that caches every vector; `save` writes the cache to a file. Texts are stored
-    as digests."""
+    """An embedder that caches every vector; `save` writes the cache to a file, which serves one
+    model. Texts are stored as digests."""
 
     def __init__(self, inner: Embedder, path: Path | None = None) -> None:
         self._inner, self._path = inner, path
-        self._kept: dict[bytes, bytes] = {}
+        self._kept: dict[bytes, Vector] = {}
         if path and path.exists():
             with np.load(path) as saved:
-                self._kept = dict(
-                    zip(
-                        (row.tobytes() for row in saved["keys"]),
-                        (row.tobytes() for row in saved["vectors"]),
-                        strict=True,
-                    )
-                )
+                if str(saved["model"]) == self.model:
+                    self._read(*(saved[name] for name in ("keys", "vectors", "tokens", "ends")))
+
+    def _read(self, keys: Bytes, vectors: Floats, tokens: Bytes, ends: Ints) -> None:
+        packed, starts = tokens.tobytes(), [0, *ends.tolist()]
+        for key, row, start, end in zip(keys, vectors, starts, starts[1:], strict=False):
+            self._kept[key.tobytes()] = Vector(self.model, row.tobytes(), packed[start:end])
 
     @property
     def model(self) -> str:
@@ -56,19 +58,23 @@ class KeptEmbedder:
         missing = [(key, text) for key, text in missing if key not in self._kept]
         for batch in batches(missing, _BATCH):
             made = embed_texts(self._inner, [text for _, text in batch])
-            self._kept |= {key: vector.data for (key, _), vector in zip(batch, made, strict=True)}
+            self._kept |= {key: vector for (key, _), vector in zip(batch, made, strict=True)}
             if len(missing) > _BATCH:
                 self.save()
-        return [Vector(self.model, self._kept[key]) for key in keys]
+        return [self._kept[key] for key in keys]
 
     def save(self) -> None:
         if self._path and self._kept:
             keys = np.frombuffer(b"".join(self._kept), np.uint8).reshape(len(self._kept), -1)
-            vectors = np.frombuffer(b"".join(self._kept.values()), np.float32).reshape(
-                len(self._kept), -1
-            )
+            data = [vector.data for vector in self._kept.values()]
+            tokens = [vector.tokens for vector in self._kept.values()]
             with self._path.open("wb") as file:
-                np.savez(file, keys=keys, vectors=vectors)
+                np.savez(
+                    file, model=self.model, keys=keys,
+                    vectors=np.frombuffer(b"".join(data), np.float32).reshape(len(data), -1),
+                    tokens=np.frombuffer(b"".join(tokens), np.uint8),
+                    ends=np.cumsum([len(each) for each in tokens]),
+                )  # fmt: skip
 
 
 def local(path: Path | None = None) -> KeptEmbedder:

@@ -1,1 +1,1 @@
-"""Training of the reader."""
+"""Training of the reader, the teacher of the encoder (`bench.tune_encoder`)."""

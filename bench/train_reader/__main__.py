@@ -1,5 +1,7 @@
 """Train the reader: a small change of the local model that reads a question and a memory together.
 
+No search uses it: it is the teacher from which the encoder learns (`bench.tune_encoder`).
+
     python -m bench.train_reader --data DIR --model DIR --out DIR [--seeds 3] [--epochs 2]
         [--rank 8] [--made] [--no-joined]
 
@@ -7,8 +9,9 @@ DIR of the data is `question_pairs` with questions.jsonl.xz and documents.jsonl.
 has the model.safetensors and tokenizer.json of all-MiniLM-L6-v2. Needs torch, and uses a GPU if
 there is one: about three minutes for a seed on a large one. First it checks that 64 questions can
 be learnt by heart. Writes delta-SEED.npz, and train_reader.json with the losses and the figures on
-questions that were held out, by source. `--made` adds questions made by rules, `--no-joined` leaves
-out the turns that got a second statement, and `--without` names sources to leave out.
+questions that were held out, by source. The teacher in use, `reader.npz`, is the delta-SEED.npz of
+one seed. `--made` adds questions made by rules, `--no-joined` leaves out the turns that got a
+second statement, and `--without` names sources to leave out.
 """
 
 import argparse

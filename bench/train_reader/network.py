@@ -2,18 +2,20 @@
 matrices, and a head.
 
 The reader gets a question, a memory and the turn before it, and says how likely the memory answers
-the question. Only the change (`delta`) is learnt and shipped: two thin matrices for each matrix of
+the question. Only the change (`delta`) is learnt and stored: two thin matrices for each matrix of
 the encoder, the weights of its layer norms, and the head.
 """
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+DELTA = Path(__file__).parent / "reader.npz"  # what the teacher in use has learnt
 LAYERS, HEADS, WIDTH, INNER = 6, 12, 384, 1536
 MATRICES = {
     "attention.self.query": (WIDTH, WIDTH), "attention.self.key": (WIDTH, WIDTH),

@@ -18,9 +18,8 @@ from torch.nn import functional
 
 from bench.train_reader.__main__ import logits_of
 from bench.train_reader.data import as_pair
-from bench.train_reader.network import Reader
+from bench.train_reader.network import DELTA, Reader
 from bench.tune_encoder.data import Query, Tokens
-from memory_mesh.models.onnx_graph import DELTA
 
 BATCH, EVERYDAY, NEGATIVES = 24, 0.75, 11
 RATE, WARM_UP = 5e-4, 0.08

@@ -8,6 +8,7 @@ from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import (
     COLUMNS,
     REQUIRED,
+    TOKEN_BYTES,
     Kind,
     Row,
     Type,
@@ -89,7 +90,27 @@ def test_a_vector_that_is_cut_off_is_refused() -> None:
         checked(replace(row(Kind.MEMORY), vector=Vector("model", b"1234567")))
 
 
+def test_tokens_that_are_cut_off_are_refused() -> None:
+    vector = Vector.of("model", [1.0], bytes(2 * TOKEN_BYTES))
+    assert checked(replace(row(Kind.MEMORY), vector=vector)).vector == vector
+    with pytest.raises(InvalidInput, match="tokens of 97 bytes"):
+        checked(replace(row(Kind.MEMORY), vector=replace(vector, tokens=vector.tokens[1:])))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [None, b"", "", 7, 0.5, bytes(48), bytes(50), "AAAA", "AAA", "½", ["AAAA"], bytearray(49)],
+)
+def test_tokens_that_were_damaged_count_as_absent(damaged: object) -> None:
+    assert Vector.stored("m", b"1234", damaged) == Vector("m", b"1234")
+    assert Vector.stored("m", b"1234", bytes(98)).tokens == bytes(98)
+    encoded = Vector("m", b"1234", bytes(98)).as_json()
+    assert Vector.from_json(encoded) == Vector("m", b"1234", bytes(98))
+    assert Vector.from_json({**encoded, "tokens": damaged}) == Vector("m", b"1234")
+
+
 def test_a_vector_is_the_same_whenever_its_numbers_are() -> None:
+    assert Vector("m", b"1234") != Vector("m", b"1234", bytes(TOKEN_BYTES))
     assert Vector.of("m", [1.0, 0.5]) == Vector.of("m", [1, 0.5])
     assert Vector.of("m", [1.0]) != Vector.of("n", [1.0])
 

@@ -31,7 +31,7 @@ def pool(**signals: list[float]) -> Pool:
 
 def scores(pool_: Pool) -> Signal:
     found = ranker.features(pool_)
-    return ranker.model(by_vectors=found.by_vectors).scores(found)
+    return ranker.model(found.means).scores(found)
 
 
 @st.composite
@@ -270,7 +270,7 @@ def test_a_memory_whose_vector_is_pending_counts_as_the_mean_of_the_others() -> 
     waiting = ranker.features(pool(keywords=[1.0, 1.0, 1.0], vectors=[0.0, 0.2, 0.6])).named()
     assert waiting["vectors"].tolist() == pytest.approx([0.4, 0.2, 0.6])
     no_vectors = ranker.features(pool(keywords=[1.0, 1.0], vectors=[0.0, 0.0]))
-    assert not no_vectors.by_vectors
+    assert no_vectors.means == "keywords"
 
 
 def test_memories_of_the_named_speaker_role_and_time_come_first() -> None:

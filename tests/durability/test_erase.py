@@ -10,7 +10,7 @@ import pytest
 
 from memory_mesh import Broken, MemoryMesh, Sound
 from memory_mesh.core.errors import KeyReused, NotFound
-from memory_mesh.core.model import Kind, Memory, Row, Vector, content_hash, iso
+from memory_mesh.core.model import TOKEN_BYTES, Kind, Memory, Row, Vector, content_hash, iso
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.sqlite import SqliteStore
 
@@ -231,7 +231,10 @@ def test_what_was_drawn_from_it_alone_goes_with_it_and_so_do_its_links_passages_
     file: Path, mesh: MemoryMesh
 ) -> None:
     source, other = mesh.add("Quetzals eat avocados").id, mesh.add("Toucans eat figs").id
-    vectors = [Vector.of("unit", [n + 0.123, 0.456, 0.789]) for n in range(3)]
+    vectors = [
+        Vector.of("unit", [n + 0.123, 0.456, 0.789], bytes([65 + n]) * TOKEN_BYTES)
+        for n in range(3)
+    ]
     rows = [
         drawn("lesson_1_aaaaaa", "Avocadoes feed trogons", [source], vectors[0]),
         drawn("lesson_1_bbbbbb", "Trogonlore sums it up", ["lesson_1_aaaaaa"]),
@@ -264,10 +267,12 @@ def test_what_was_drawn_from_it_alone_goes_with_it_and_so_do_its_links_passages_
         words = ["Quetzals", "Avocadoes", "Trogonlore", "eats_as", "eaten_by"]
         assert present(file, *words) == {*words}
         assert [vector.data in bytes_of(file) for vector in vectors] == [True, True, True]
+        assert [vector.tokens in bytes_of(file) for vector in vectors] == [True, True, True]
         proof = mesh.erase(source)
         assert {*proof.memories} == {source, "lesson_1_aaaaaa", "lesson_1_bbbbbb"}
         assert present(file, *words) == set()
         assert [vector.data in bytes_of(file) for vector in vectors] == [False, True, False]
+        assert [vector.tokens in bytes_of(file) for vector in vectors] == [False, True, False]
         assert {*store.get(Kind.MEMORY, ["lesson_1_cccccc", other])} == {"lesson_1_cccccc", other}
         assert store.count(Kind.PASSAGE) == store.count(Kind.LINK) == 0
 

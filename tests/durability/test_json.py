@@ -25,7 +25,7 @@ from memory_mesh.core.errors import (
     StoreReplaced,
     StoreTooNew,
 )  # fmt: skip
-from memory_mesh.core.model import Key, Kind
+from memory_mesh.core.model import TOKEN_BYTES, Key, Kind
 from memory_mesh.core.ports import no_progress
 from memory_mesh.stores import json as json_store
 from memory_mesh.stores.files import lock_file
@@ -337,9 +337,44 @@ def test_what_a_person_edits_is_read_by_the_next_opening(folder: Path) -> None:
 
 
 def test_a_folder_of_a_newer_version_is_refused(folder: Path) -> None:
-    (folder / "journal.jsonl").write_bytes(line_of({"format": 2}))
-    with pytest.raises(StoreTooNew, match="format 2"):
+    (folder / "journal.jsonl").write_bytes(line_of({"format": 3}))
+    with pytest.raises(StoreTooNew, match="format 3"):
         JsonStore(folder)
+
+
+def test_the_first_write_to_a_folder_of_the_format_without_tokens_raises_its_format(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = folder / "journal.jsonl"
+    header, _, rest = journal.read_bytes().partition(b"\n")
+    journal.write_bytes(line_of(json.loads(header)[1] | {"format": 1}) + rest)
+    before, open_ = snapshot(folder), JsonStore(folder)
+    with closing(JsonStore(folder)) as store:
+        assert (ids(store), store.is_prepared()) == (["m1", "m2", "m3"], False)
+    assert snapshot(folder) == before
+    row = memory("m4", vector=[1, 0], tokens=bytes(TOKEN_BYTES))
+    JsonStore(folder).apply([row])  # its process was killed
+    with closing(JsonStore(folder)) as store:
+        assert store.is_prepared()
+        assert ids(store) == ["m1", "m2", "m3", "m4"]
+        assert store.get(Kind.MEMORY, ["m4"]) == {"m4": row}
+        with monkeypatch.context() as earlier:
+            earlier.setattr(json_store, "FORMAT", 1)
+            with pytest.raises(StoreTooNew, match="format 2"):
+                open_.apply([memory("m5")])
+
+
+def test_damaged_tokens_do_not_keep_a_memory_from_being_read(folder: Path) -> None:
+    with closing(JsonStore(folder)) as store:
+        store.apply([memory("m4", vector=[0, 1], tokens=bytes(TOKEN_BYTES))])
+    file = folder / "memories.json"
+    assert [len(one["embedding"]) for one in items(folder, file.name) if "embedding" in one] == [
+        2,
+        3,
+    ]
+    file.write_text(file.read_text().replace('"tokens":"AAAA', '"tokens":"'))
+    with closing(JsonStore(folder)) as store:
+        assert store.get(Kind.MEMORY, ["m4"]) == {"m4": memory("m4", vector=[0, 1])}
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "data/file"])

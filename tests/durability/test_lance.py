@@ -28,7 +28,7 @@ from memory_mesh.core.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from memory_mesh.core.model import Key, Kind, Vector
+from memory_mesh.core.model import TOKEN_BYTES, Key, Kind, Vector
 from memory_mesh.core.ports import no_progress
 from memory_mesh.stores import base, open_store
 from memory_mesh.stores.files import locked
@@ -279,9 +279,49 @@ def test_the_first_vectors_decide_the_dimension_of_the_table_and_others_are_kept
 
 def test_a_folder_of_a_newer_version_is_refused(folder: Path) -> None:
     state = json.loads(own(folder, "state.json").read_text())
-    own(folder, "state.json").write_text(json.dumps(state | {"format": 2}))
-    with pytest.raises(StoreTooNew, match="format 2"):
+    own(folder, "state.json").write_text(json.dumps(state | {"format": 3}))
+    with pytest.raises(StoreTooNew, match="format 3"):
         LanceStore(folder)
+
+
+def test_the_first_write_to_a_folder_of_the_format_without_tokens_raises_its_format(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = json.loads(own(folder, "state.json").read_text())
+    own(folder, "state.json").write_text(json.dumps(state | {"format": 1}))
+    for table in folder.glob("*.lance"):
+        lance.dataset(str(table)).drop_columns(["tokens"])
+    state["tables"] = {name: version + 1 for name, version in state["tables"].items()}
+    own(folder, "state.json").write_text(json.dumps(state | {"format": 1}))
+    before = snapshot(folder)
+    open_ = LanceStore(folder)
+    with closing(LanceStore(folder)) as store:
+        assert (sorted(store.ids(Kind.MEMORY)), store.is_prepared()) == (["m1", "m2", "m3"], False)
+        assert store.get(Kind.MEMORY, ["m1"])["m1"].vector == Vector.of("unit", [1, 0])
+    assert snapshot(folder) == before
+    row = memory("m4", vector=[1, 0], tokens=bytes(TOKEN_BYTES))
+    store = LanceStore(folder)
+    store.apply([row])
+    with monkeypatch.context() as earlier:
+        earlier.setattr(journal, "FORMAT", 1)
+        with pytest.raises(StoreTooNew, match="format 2"):
+            open_.apply([memory("m5")])
+    store.close()
+    with closing(LanceStore(folder)) as store:
+        assert store.is_prepared()
+        assert sorted(store.ids(Kind.MEMORY)) == ["m1", "m2", "m3", "m4"]
+        assert store.get(Kind.MEMORY, ["m4"]) == {"m4": row}
+
+
+def test_a_folder_of_the_format_without_tokens_can_be_copied_and_compacted(
+    folder: Path, tmp_path: Path
+) -> None:
+    state = json.loads(own(folder, "state.json").read_text())
+    own(folder, "state.json").write_text(json.dumps(state | {"format": 1}))
+    with closing(LanceStore(folder)) as store:
+        assert store.backup(tmp_path / "copy", no_progress) > 0
+        assert store.compact()
+        assert store.is_prepared()
 
 
 def test_a_damaged_table_is_told_by_its_name_and_other_tables_work(folder: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.model import Compare, Kind, Vector, partition
+from memory_mesh.core.model import TOKEN_BYTES, Compare, Kind, Vector, partition
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing.rows import memory
 from stores.files import prepare
@@ -330,6 +330,22 @@ def test_it_reads_our_vectors_as_packed_floats(file: Path) -> None:
         (row,) = store.get(Kind.MEMORY, ["plain"]).values()
         store.apply([replace(row, vector=Vector.of("ours", [0.5, -2.0]), replaces=row.revision)])
     assert rows(file)["plain"]["embedding"] == struct.pack("<2f", 0.5, -2.0)
+
+
+def test_the_tokens_of_a_vector_go_when_it_changes_the_text_and_stay_when_it_changes_more(
+    file: Path,
+) -> None:
+    vector = Vector.of("ours", [0.5, -2.0], bytes(range(TOKEN_BYTES)))
+    with closing(SqliteStore(file)) as store:
+        found = store.get(Kind.MEMORY, ["plain", "5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11"]).values()
+        store.apply([replace(row, vector=vector, replaces=row.revision) for row in found])
+    with lane(file) as connection:
+        connection.execute("UPDATE memories SET tags = '[\"new\"]' WHERE id = 'plain'")
+        connection.execute("UPDATE memories SET content = 'new' WHERE id LIKE '5f0c%'")
+    with closing(SqliteStore(file)) as store:
+        tagged, changed = (store.get(Kind.MEMORY, [row.id])[row.id] for row in found)
+    assert (tagged.vector, tagged.fields["tags"]) == (vector, ["new"])
+    assert changed.vector == Vector("unknown/2", vector.data)
 
 
 # --- both in turn ---

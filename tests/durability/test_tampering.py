@@ -168,6 +168,7 @@ UNNOTICED = {
     "pending": "whether a vector is missing, which embedding changes without a revision",
     "embedding": "computed from the content; reembed replaces it",
     "model": "the model of the vector",
+    "tokens": "computed from the content, with the vector",
     "keywords": "computed from the content, and again when the tokenizer changes",
     "fingerprint": "finds candidates for duplicates, whose texts are then compared",
     "decay_factor": "of Memory Lane; nothing of ours reads it",

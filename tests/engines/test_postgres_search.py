@@ -18,6 +18,7 @@ from engines.postgres import Server
 from index.corpus import fill, make_rows
 from memory_mesh.core.errors import StoreReadOnly, StoreTooOld
 from memory_mesh.core.model import (
+    TOKEN_BYTES,
     Compare,
     In,
     Kind,
@@ -143,7 +144,8 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
         ids = [row.id for row in rows] + ["unknown"]
         given = conditions(reader, allowed=allowed), ids, WORDS, model
         scored, right_scored = (
-            source.memories(*given, with_vectors=ids[::2]) for source in (mine, paged)
+            source.memories(*given, with_vectors=ids[::2], with_tokens=True)
+            for source in (mine, paged)
         )
         assert bool(scored) == any(row.value("status") == "active" for row in rows)
         assert [_comparable(one) for one in scored] == [_comparable(one) for one in right_scored]
@@ -198,7 +200,8 @@ def _lists(around: Mapping[str, Around]) -> dict[str, tuple[list[str], list[str]
 def _comparable(memory: CandidateMemory, words: Collection[str] = WORDS) -> CandidateMemory:
     """Return a memory with the words that PostgreSQL does not count, and its passages in one
     order."""
-    return completed_memory(memory, words, "english")._replace(passages=sorted(memory.passages))
+    passages = sorted(memory.passages, key=lambda each: (each.data, each.tokens))
+    return completed_memory(memory, words, "english")._replace(passages=passages)
 
 
 def test_of_a_text_that_is_not_ascii_the_words_count_that_an_early_version_did_not_store(
@@ -229,6 +232,39 @@ def test_of_a_text_that_is_not_ascii_the_words_count_that_an_early_version_did_n
     complete = _comparable(mine["old"], words)
     assert (complete.length, sorted(complete.words)) == (4, sorted("🎉🚀"))
     assert complete == _comparable(paged["old"], words)
+
+
+def test_tokens_are_read_with_the_vectors_if_they_are_wanted(server: Server) -> None:
+    database, everything = server.database(), equals("partition", "p")
+    same = Conditions(
+        visible=everything, with_status=everything, readable=everything, allowed=everything
+    )
+    own, part = bytes(range(TOKEN_BYTES)), bytes(2 * TOKEN_BYTES)
+
+    def tokens_of(*, wanted: bool = True) -> list[dict[str, list[bytes]]]:
+        return [
+            {
+                one.id: [each.tokens for each in (one.vector, *one.passages) if each]
+                for one in source.memories(
+                    same, ids, (), ("unit", 2), with_vectors=ids[1:], with_tokens=wanted
+                )
+            }
+            for source in (store.candidate_source, PagedSource(store))
+        ]
+
+    with closing(PostgresStore(server.keeper(database))) as store:
+        rows = [memory(f"m{n}", vector=[1, 0], tokens=own if n < 3 else b"") for n in range(4)]
+        ids = [row.id for row in rows]
+        store.apply(rows)
+        assert tokens_of() == [{"m0": [], "m1": [own], "m2": [own], "m3": [b""]}] * 2
+        store.apply([passage(f"x{n}", f"m{n}", [0, 1], tokens=part) for n in (0, 1, 3)])
+        right = {"m0": [], "m1": [own, part], "m2": [own], "m3": [b"", part]}
+        assert tokens_of() == [right, right]
+        none = {id_: [b"" for _ in tokens] for id_, tokens in right.items()}
+        assert tokens_of(wanted=False) == [none, none]
+        server.execute("UPDATE memories SET tokens = '\\x00' WHERE id = 'm1'", database=database)
+        assert tokens_of() == [right | {"m1": [b"", part]}] * 2
+        assert store.get(Kind.MEMORY, ["m1"])["m1"].vector == Vector.of("unit", [1, 0])
 
 
 def test_a_mesh_on_postgres_searches_in_the_engine(store: PostgresStore) -> None:

@@ -12,7 +12,7 @@ import pytest
 from engines.postgres import Server
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import StoreTooOld
-from memory_mesh.core.model import Compare, Kind, Reader, visible_to
+from memory_mesh.core.model import TOKEN_BYTES, Compare, Kind, Reader, visible_to
 from memory_mesh.stores.postgres import PostgresStore
 from memory_mesh.stores.postgres import store as admin
 from memory_mesh.stores.postgres.tables import ALL, VERSION, encoded
@@ -149,6 +149,44 @@ def test_an_upgrade_keeps_the_base_trust_and_computes_the_column_confidence_from
     assert server.execute(granted, database=early) == [(True,)], (
         "the view was not dropped: rights that someone gave are there"
     )
+
+
+def test_a_schema_without_tokens_gets_their_columns_and_keeps_its_rows(server: Server) -> None:
+    database, row = server.database(), memory("old", vector=[1.0, 0.0], status="archived")
+    url, role = server.keeper(database), f"ann_{database}"
+    server.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
+    with closing(PostgresStore(url)) as store:
+        store.apply([row])
+        admin.grant(store, role, scope="user", user_id="ann", agent_id=None)
+    with psycopg.connect(url, autocommit=True) as owner:  # as schema 13 was
+        owner.execute("DROP VIEW memory_archive")
+        for table in ("memories", "synthesized_skills", "records"):
+            owner.execute(f"ALTER TABLE {table} DROP COLUMN tokens")
+        owner.execute("CREATE VIEW memory_archive AS SELECT * FROM memories")
+        owner.execute("UPDATE mesh_migrations SET version = 13")
+    with (
+        closing(PostgresStore(server.url(database, user=role))) as store,
+        pytest.raises(StoreTooOld, match="postgres prepare"),
+    ):
+        store.find(Kind.MEMORY)
+    new = memory(
+        "new", partition='["ann", null]', user_id="ann", vector=[0.0, 1.0],
+        tokens=bytes(range(TOKEN_BYTES)),
+    )  # fmt: skip
+    with closing(PostgresStore(url)) as store:
+        store.prepare()
+        assert store.get(Kind.MEMORY, ["old"]) == {"old": row}
+    with closing(PostgresStore(server.url(database, user=role))) as store:
+        store.apply([new])
+        assert store.find(Kind.MEMORY) == [new]
+    with psycopg.connect(server.url(database, user=role)) as connection:
+        assert connection.execute("SELECT tokens FROM memory_archive").fetchall() == []
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("UPDATE memories SET tokens = NULL")
+    shown = server.execute("SELECT id, tokens FROM memory_archive", database=database)
+    assert shown == [("old", None)]
+    server.execute(f"DROP OWNED BY {role}", database=database)
+    server.execute(f"DROP ROLE {role}")
 
 
 def test_an_upgrade_distributes_the_tables_that_it_creates_as_the_others(

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,8 @@ ODD_ANSWERS = {
     ],
     "no dimension": lambda vectors: [Vector.of(vector.model, []) for vector in vectors],
     "half a number": lambda vectors: [Vector(vector.model, b"abcdef") for vector in vectors],
+    "half a token": lambda vectors: [replace(vector, tokens=bytes(48)) for vector in vectors],
+    "a text as tokens": lambda vectors: [replace(vector, tokens="49") for vector in vectors],
     "a lost connection": raising(ConnectionError(f"POST {WORDS}")),
     "a bug": raising(RuntimeError(WORDS)),
     "an early end": raising(StopIteration(WORDS)),

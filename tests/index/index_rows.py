@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from struct import pack
 from unittest.mock import patch
 
 import pytest
@@ -109,10 +111,16 @@ def asking(
 _values = st.tuples(st.just(4), st.integers(-3, 3), st.integers(-3, 3)).map(
     lambda each: [float(value) for value in each]
 )
+# Of few different numbers, so that some tokens are equal.
+_token = st.tuples(st.sampled_from((-127, 0, 5, 127)), st.integers(0, 3), st.integers(0, 255)).map(
+    lambda each: pack("48b", *([each[0]] * 24), *([each[1]] * 24)) + bytes([each[2]])
+)
+_tokens = st.just(b"") | st.lists(_token, max_size=3).map(b"".join)
 _vectors = st.builds(
-    Vector.of,
+    lambda model, values, tokens: replace(Vector.of(model, values), tokens=tokens),
     st.sampled_from(("one", "one", "one", "two")),
     _values | st.just([0.0, 0.0, 0.0]) | st.just([1.0]),
+    _tokens,
 )
 
 
@@ -207,9 +215,9 @@ def queries(draw: st.DrawFn) -> Query:
         vector=draw(
             st.none()
             | st.builds(
-                Vector.of,
-                st.just("one"),
+                lambda values, tokens: replace(Vector.of("one", values), tokens=tokens),
                 st.lists(st.integers(-3, 3).map(float), min_size=3, max_size=3),
+                _tokens,
             )
         ),
         reader=draw(

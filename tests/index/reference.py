@@ -207,6 +207,13 @@ class _Search:
             "vectors_session": max(
                 (cosine for member in members for cosine in self._cosines(member)), default=0.0
             ),
+            "tokens": max(map(self._matched, self._nearest(row)), default=0.0),
+            "tokens_context": self._matched(
+                [
+                    max(own, 0.94 * other)
+                    for own, other in zip(self._all(row), self._all(before), strict=True)
+                ]
+            ),
             "length": _Text.of(row).length,
             "question": _asks(row),
             "question_before": _asks(before),
@@ -233,15 +240,43 @@ class _Search:
         if row is None or self._query.vector is None:
             return []
         query = _unit(self._query.vector.data)
-        speaking = [
-            row,
-            *(
-                passage
-                for passage in self._passages
-                if (passage.value("ref"), passage.partition) == (row.id, row.partition)
-            ),
+        return [_dot(query, unit) for each in self._speaking(row) if (unit := self._vector(each))]
+
+    def _speaking(self, row: Row) -> list[Row]:
+        """Return a memory and its passages."""
+        passages = (
+            passage
+            for passage in self._passages
+            if (passage.value("ref"), passage.partition) == (row.id, row.partition)
+        )
+        return [row, *passages]
+
+    def _asked(self) -> list[tuple[list[int], int]]:
+        """Return the tokens of the query with their weights."""
+        return _tokens(self._query.vector.tokens) if self._query.vector else []
+
+    def _nearest(self, row: Row | None) -> list[list[float]]:
+        """Return for each passage with tokens the product of each token of the query with its
+        nearest one."""
+        speaking = self._speaking(row) if row else []
+        passages = [
+            _tokens(each.vector.tokens) for each in speaking if each.vector and self._vector(each)
         ]
-        return [_dot(query, unit) for each in speaking if (unit := self._vector(each))]
+        return [
+            [max(_dot(asked, token) / 127**2 for token, _ in passage) for asked, _ in self._asked()]
+            for passage in passages
+            if passage
+        ]
+
+    def _all(self, row: Row | None) -> list[float]:
+        """Return the same for all passages together."""
+        return [max(each) for each in zip(*self._nearest(row), strict=True)] or [
+            0.0 for _ in self._asked()
+        ]
+
+    def _matched(self, nearest: Sequence[float]) -> float:
+        weights = [weight for _, weight in self._asked()]
+        return _dot(nearest, weights) / sum(weights) if any(weights) else 0.0
 
     def _cosine(self, row: Row | None) -> float:
         return max(self._cosines(row), default=0.0)
@@ -271,6 +306,12 @@ class _Search:
 
 
 _TINY = 1e-3
+
+
+def _tokens(data: bytes) -> list[tuple[list[int], int]]:
+    """Return the numbers of each token, and its weight."""
+    rows = [data[at : at + 49] for at in range(0, len(data), 49)]
+    return [(list(unpack("48b", row[:48])), row[48] % 128) for row in rows]
 
 
 def _is_typo(word: str, other: str) -> bool:

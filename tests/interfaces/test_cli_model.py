@@ -30,9 +30,6 @@ def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
     monkeypatch.setattr(model_files, "SOURCES", {"a way": way})
     monkeypatch.setattr(model_files, "find_spec", lambda package: None)
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: b"a graph")
-    monkeypatch.setattr(
-        onnx_graph, "build_reader", lambda weights, change, progress: b"a graph of the deep ranker"
-    )
     monkeypatch.setenv("MEMORY_MESH_CACHE_DIR", str(tmp_path / "cache"))
     return fetches
 

@@ -88,3 +88,11 @@ def test_an_unknown_mode_is_refused_with_the_nearest_one(cli, command):
     said = cli(command, "key", "--mode", "precis")
     assert said.code == 2
     assert "precise" in said.err
+
+
+def test_an_unknown_ranker_is_refused_with_the_known_ones(cli):
+    said = cli("search", "key", "--ranker", "deep")
+    assert (said.code, said.err) == (
+        2,
+        "[MemoryMesh Error] unknown value 'deep' of --ranker; expected one of learnt, rrf\n",
+    )

@@ -249,7 +249,7 @@ COMPLETED = {
     "memory-mesh list --status arch": ["archived"],
     "memory-mesh completion f": ["fish"],
     "memory-mesh search --ranker = l": ["learnt"],  # bash splits --ranker=l
-    "memory-mesh search --ranker =": ["learnt", "deep", "rrf"],
+    "memory-mesh search --ranker =": ["learnt", "rrf"],
     "memory-mesh lessons --order-by s": ["severity\\ DESC"],
     "memory-mesh --v": ["--version"],
     "memory-mesh audit --": ["--help"],

@@ -357,7 +357,7 @@ def test_json_has_stable_keys(cli):
     assert_fields(found["results"][0], SearchResult)
     assert answer("search", "key", "--explain").keys() == {
         "query", "tokens", "corrections", "ranker", "model", "mode", "min_score", "documents",
-        "candidates", "left_out", "answers", "nearly", "read",
+        "candidates", "left_out", "answers", "nearly",
     }  # fmt: skip
     assert answer("reembed").keys() == {"model", "embedded"}
     listed = answer("list")

@@ -108,6 +108,7 @@ def test_a_schema_names_every_argument_and_the_check_agrees_with_it(operation: O
         ("search", {"query": "x", "limit": True}, "whole number"),
         ("search", {"query": "x", "limit": 10**20}, "whole number"),
         ("search", {"query": "x", "min_score": 1.5}, "0 to 1"),
+        ("search", {"query": "x", "ranker": "deep"}, "one of learnt, rrf"),
         ("search", {"query": "x", "min_score": float("nan")}, "0 to 1"),
         ("search", {"query": "x", "status": "active"}, "a list"),
         ("search", {"query": "x", "status": ["asleep"]}, "one of active"),

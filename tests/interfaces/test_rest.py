@@ -354,6 +354,7 @@ MALFORMED: list[tuple[str, dict[str, Any], int, str]] = [
      "takes no Idempotency-Key"),
     ("/v1/get", {"json": {"id": "../../etc/passwd"}}, 404, "no memory"),
     ("/v1/search", {"json": {"query": "x", "filter": "1=1; DROP TABLE memories"}}, 400, "filter"),
+    ("/v1/search", {"json": {"query": "x", "ranker": "deep"}}, 400, "one of learnt, rrf"),
     ("/v1/../etc/passwd", {"json": {}}, 404, "Not Found"),
     ("/v1/backup", {"json": {"file": "x"}}, 404, "Not Found"),
     ("/v1/stats", {"json": {}, "headers": {"Memory-Agent": "x" * 300}}, 403, "at most 200"),

@@ -52,9 +52,6 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (folder / name).write_text(f"the {name} of a test")
         monkeypatch.setitem(HASHES, name, sha256((folder / name).read_bytes()).hexdigest())
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: GRAPH)
-    monkeypatch.setattr(
-        onnx_graph, "build_reader", lambda weights, delta, progress: b"another graph"
-    )
     return folder
 
 

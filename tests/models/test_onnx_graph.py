@@ -76,8 +76,32 @@ def test_the_graph_computes_what_the_formulas_say(weights_file: Path, model: Mod
     engine = Engine(onnx_graph.build(weights_file.read_bytes(), quantized=False), model.tokenizer)
     for tokens in ([], [7], [5, 6, 7, 8], list(range(3, 40))):
         ids = [101, *tokens, 102]
-        found = np.frombuffer(engine.run(tokens), "<f4")
+        found = np.frombuffer(engine.run(tokens)[0], "<f4")
         assert np.abs(found - by_hand(given, ids)).max() < 1e-5
+
+
+def test_a_change_may_add_a_vector_and_a_weight_for_each_token(
+    weights_file: Path, model: ModelFiles
+) -> None:
+    """Of every token but those around the text, in 8 bits."""
+    rng = np.random.default_rng(3)
+    change = {
+        "tokens.weight": rng.normal(size=(48, 384)).astype(np.float32),
+        "weights.weight": np.zeros(384, np.float32),
+        "weights.bias": np.ones(1, np.float32),
+    }
+    plain, with_tokens = (
+        Engine(onnx_graph.build(weights_file.read_bytes(), change=each), model.tokenizer)
+        for each in ({}, change)
+    )
+    ids = [5, 6, 7, 8]
+    vector, tokens = with_tokens.run(ids)
+    assert plain.run(ids) == (vector, b"")
+    rows = np.frombuffer(tokens, np.int8).reshape(len(ids), 49)
+    assert np.linalg.norm(rows[:, :48].astype(float), axis=1) == pytest.approx(127, rel=0.01)
+    # softplus(1) is 1.31, and 16 stands for 1.
+    assert [row & 0x7F for row in rows[:, 48].tolist()] == [21] * len(ids)
+    assert with_tokens.run([]) == (plain.run([])[0], b"")
 
 
 @pytest.mark.deep
@@ -85,8 +109,25 @@ def test_eight_bits_stay_near_the_formulas(weights_file: Path, model: ModelFiles
     given = random_weights()
     engine = Engine(onnx_graph.build(weights_file.read_bytes()), model.tokenizer)
     for tokens in ([7], [5, 6, 7, 8], list(range(3, 40))):
-        found = np.frombuffer(engine.run(tokens), "<f4")
+        found = np.frombuffer(engine.run(tokens)[0], "<f4")
         assert float(found @ by_hand(given, [101, *tokens, 102])) > 0.99
+
+
+@pytest.mark.deep
+def test_a_learnt_change_is_added_to_the_weights(model: ModelFiles) -> None:
+    weights, chance = random_weights(), np.random.default_rng(5)
+    name, tokens = "encoder.layer.3.attention.output.dense", [5, 6, 7, 8]
+    up, down = (
+        chance.normal(0, 0.2, shape).astype(np.float16) for shape in ((WIDTH, 8), (8, WIDTH))
+    )
+    product = up.astype(np.float32) @ down.astype(np.float32)
+    changed = {**weights, f"{name}.weight": weights[f"{name}.weight"] + product}
+    change = {f"{name}.up": up, f"{name}.down": down}
+    graph = onnx_graph.build(safetensors(weights), change=change, quantized=False)
+    found = np.frombuffer(Engine(graph, model.tokenizer).run(tokens)[0], "<f4")
+    with_change, without = (by_hand(some, [101, *tokens, 102]) for some in (changed, weights))
+    assert np.abs(found - with_change).max() < 1e-5
+    assert np.abs(found - without).max() > 1e-3
 
 
 def test_the_same_weights_make_the_same_bytes(weights_file: Path) -> None:

@@ -2,11 +2,15 @@
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from memory_mesh.core.errors import EmbeddingError, SettingsError
+from memory_mesh.core.model import TOKEN_BYTES
 from memory_mesh.models import CachedEmbedder, FallbackEmbedder, HashingEmbedder
+from memory_mesh.models.remote_embedder import LmStudioEmbedder
+from memory_mesh.models.wrappers import SameModelEmbedder
 from memory_mesh.testing import DownEmbedder, RecordingEmbedder
 
 PLAIN = HashingEmbedder(16)
@@ -151,6 +155,22 @@ def test_a_fallback_has_the_name_of_its_first_but_vectors_keep_their_own() -> No
     tried = FallbackEmbedder([DownEmbedder("one", window=7), PLAIN])
     assert (tried.model, tried.window, tried.count("hello world")) == ("one", 7, 3)
     assert tried.embed(["tea"])[0].model == PLAIN.model
+
+
+def test_every_wrapper_keeps_the_tokens_of_a_vector() -> None:
+    class Tokens(HashingEmbedder):
+        def embed(self, texts):
+            return [replace(one, tokens=bytes(TOKEN_BYTES)) for one in super().embed(texts)]
+
+    inner = Tokens(16)
+    for wrapped in (
+        CachedEmbedder(inner),
+        FallbackEmbedder([DownEmbedder(), inner]),
+        LmStudioEmbedder(inner),
+        SameModelEmbedder(inner, "another"),
+    ):
+        for _ in range(2):  # the second one of the cache
+            assert wrapped.embed(["tea"])[0].tokens == bytes(TOKEN_BYTES)
 
 
 def test_other_errors_are_not_swallowed() -> None:

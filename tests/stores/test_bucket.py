@@ -22,12 +22,13 @@ from memory_mesh.core.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from memory_mesh.core.model import Key, Kind
+from memory_mesh.core.model import TOKEN_BYTES, Key, Kind
 from memory_mesh.core.ports import no_progress
 from memory_mesh.stores import open_store
-from memory_mesh.stores.lance import s3
+from memory_mesh.stores.lance import journal, s3
 from memory_mesh.stores.lance.s3 import Bucket, BucketStore, Log
 from memory_mesh.stores.lance.schema import MEMORIES
+from memory_mesh.stores.lance.view import View
 from memory_mesh.testing.rows import memory
 
 
@@ -189,6 +190,42 @@ def test_a_damaged_log_is_an_error_that_names_it(
     entries[-1].write_bytes(damage)
     with pytest.raises(StoreTooNew if b"9" in damage else StoreCorrupt):
         open_()
+
+
+def test_the_first_write_to_a_bucket_of_the_format_without_tokens_raises_its_format(
+    open_: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_(flush_rows=99)
+    write = store._write
+
+    def written(view: View, entry: dict[str, Any]) -> bool:
+        return write(view, {key: _of_format_1(value) for key, value in entry.items()})
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(store, "_write", written)
+        earlier.setattr(journal, "FORMAT", 1)
+        for n in range(3):
+            store.apply([memory(f"m{n}")])
+    with closing(open_()) as newer:
+        assert (ids(newer), newer.is_prepared(), newer._exists()) == (
+            ["m0", "m1", "m2"],
+            False,
+            True,
+        )
+        row = memory("m3", vector=[1, 0], tokens=bytes(TOKEN_BYTES))
+        newer.apply([row])
+        assert newer.is_prepared()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(journal, "FORMAT", 1)
+        with pytest.raises(StoreTooNew, match="format 2"):
+            store.apply([memory("m4")])
+    with closing(open_()) as newer:
+        assert ids(newer) == ["m0", "m1", "m2", "m3"]
+        assert newer.get(Kind.MEMORY, ["m3"]) == {"m3": row}
+
+
+def _of_format_1(value: object) -> object:
+    return {**value, "format": 1} if isinstance(value, dict) and "format" in value else value
 
 
 def test_a_gap_in_the_log_is_an_error(open_: Open, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Every store passes the contract, and no store leaves deleted bytes in its files."""
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -59,15 +60,21 @@ class FreesBytes(Subject):
         self, store: Store, place: Path
     ) -> None:
         secret = memory(
-            "secret", ["quetzal"], content="the quetzal nests " * 40, metadata={"bird": "quetzal"}
-        )
-        store.apply([*_crowd(), secret, passage("x1", "secret", [0.5, 0.25])])
+            "secret", ["quetzal"], content="the quetzal nests " * 40, metadata={"bird": "quetzal"},
+            vector=[0.5, 0.5], tokens=b"trogons" * 7,
+        )  # fmt: skip
+        part = passage("x1", "secret", [0.5, 0.25], tokens=b"toucans" * 7)
+        store.apply([*_crowd(), secret, part])
+        tokens = [one.vector.tokens for one in (secret, part) if one.vector]
+        in_json = [b64encode(one) for one in tokens]
         assert b"quetzal" in _bytes(place)
+        assert any(all(one in _bytes(place) for one in form) for form in (tokens, in_json))
         assert not store.apply(
             deletes=[Key(Kind.MEMORY, "secret"), Key(Kind.PASSAGE, "x1")]
         ).bytes_freed
         store.close()
         assert b"quetzal" not in _bytes(place)
+        assert not any(one in _bytes(place) for one in (*tokens, *in_json))
         assert b"finch" in _bytes(place)
 
     def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file_after_the_close(

@@ -15,8 +15,9 @@ import pytest
 from memory_mesh import Broken, ContentAltered, MemoryMesh, Sound
 from memory_mesh.core.audit import ERASED, chain_name
 from memory_mesh.core.errors import StoreCorrupt, StoreTooNew
-from memory_mesh.core.model import Block, Compare, Kind, millis
+from memory_mesh.core.model import TOKEN_BYTES, Block, Compare, Kind, Vector, millis
 from memory_mesh.stores.sqlite import SqliteStore, derived_faults, lane, tables
+from memory_mesh.testing.rows import memory, passage, plain
 
 from .files import prepare, snapshot
 from .make_fixture import FOLDER, PLANNER, WordEmbedder, describe, open_copy
@@ -539,3 +540,87 @@ def test_an_older_file_is_read_and_not_upgraded_by_reading(file: Path, read_only
     with closing(SqliteStore(file)) as store:
         assert [store.find(kind) for kind in Kind] == read
         assert sum(map(len, read)) == 15
+
+
+@pytest.fixture
+def of_schema_8(tmp_path: Path) -> Path:
+    """A file of the schema before vectors had tokens, with many memories."""
+    file = tmp_path / "memory.db"
+    rows = [memory(f"m{n}", [f"word{n}"], vector=[1.0, n]) for n in range(2000)]
+    with closing(SqliteStore(file, must_exist=False)) as store:
+        store.apply([*rows, passage("x1", "m1", [0.0, 1.0]), plain(Kind.BLOCK, "b1")])
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("DROP TRIGGER memories_lost_tokens")
+        for table in ("memories", "synthesized_skills", "records"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN tokens")
+        connection.execute("UPDATE mesh_meta SET value = '8' WHERE key = 'schema'")
+        connection.execute("VACUUM")
+    return file
+
+
+def test_a_store_without_tokens_gets_their_columns_by_the_first_write_and_at_once(
+    of_schema_8: Path,
+) -> None:
+    before = snapshot(of_schema_8.parent)
+    with closing(SqliteStore(of_schema_8)) as store:
+        rows = store.find(Kind.MEMORY)
+        assert (len(rows), store.is_prepared()) == (2000, False)
+    assert snapshot(of_schema_8.parent) == before
+    row = memory("new", vector=[1.0, 0.0], tokens=bytes(range(TOKEN_BYTES)))
+    part = passage("x2", "new", [0.0, 1.0], tokens=bytes(TOKEN_BYTES))
+    with closing(SqliteStore(of_schema_8)) as store:
+        store.prepare()
+        log = of_schema_8.with_name(of_schema_8.name + "-wal")
+        assert log.stat().st_size < of_schema_8.stat().st_size / 10  # no row was written anew
+        store.apply([row, part])
+    with closing(SqliteStore(of_schema_8)) as store:
+        assert store.is_prepared()
+        found = store.get(Kind.MEMORY, [one.id for one in (*rows, row)])
+        assert [*found.values()] == [*rows, row]
+        assert store.get(Kind.PASSAGE, ["x2"]) == {"x2": part}
+        assert store.damage() == []
+
+
+def test_a_process_of_the_schema_before_does_not_leave_the_tokens_of_another_text(
+    of_schema_8: Path,
+) -> None:
+    tokens = bytes(range(TOKEN_BYTES))
+    new = memory("new", vector=[1.0, 0.0], tokens=tokens)
+    with (
+        closing(sqlite3.connect(of_schema_8, isolation_level=None)) as earlier,
+        closing(SqliteStore(of_schema_8)) as store,
+    ):
+        assert earlier.execute("SELECT count(*) FROM memories").fetchone() == (2000,)
+        store.apply([new])
+        earlier.execute("BEGIN IMMEDIATE")
+        earlier.execute("INSERT INTO mesh_meta VALUES ('writing', '')")
+        earlier.execute("UPDATE memories SET pinned = 1 WHERE id = 'new'")
+        kept = earlier.execute("SELECT tokens FROM memories WHERE id = 'new'").fetchone()
+        earlier.execute("UPDATE memories SET embedding = x'0000803f' WHERE id = 'new'")
+        earlier.execute("DELETE FROM mesh_meta WHERE key = 'writing'")
+        earlier.execute("COMMIT")
+        found = store.get(Kind.MEMORY, ["new"])["new"]
+        assert (kept, found.vector) == ((tokens,), Vector.of("unit", [1.0]))
+        for revision, values in enumerate(([1.0, 0.0], [0.0, 1.0]), start=1):
+            changed = memory(
+                "new", vector=values, tokens=tokens, revision=revision + 1, replaces=revision
+            )
+            store.apply([changed])
+            assert store.get(Kind.MEMORY, ["new"]) == {"new": changed}
+
+
+@pytest.mark.parametrize("damaged", [b"", b"half", "text", 7, 0.5])
+def test_damaged_tokens_do_not_keep_a_memory_from_being_found(
+    tmp_path: Path, damaged: object
+) -> None:
+    file = tmp_path / "memory.db"
+    row = memory("m1", ["word"], vector=[1.0, 0.0], tokens=bytes(range(TOKEN_BYTES)))
+    with closing(SqliteStore(file, must_exist=False)) as store:
+        store.apply([row])
+        assert store.get(Kind.MEMORY, ["m1"]) == {"m1": row}
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("UPDATE memories SET tokens = ?", (damaged,))
+    with closing(SqliteStore(file)) as store:
+        assert row.vector
+        assert store.find(Kind.MEMORY) == [memory("m1", ["word"], vector=[1.0, 0.0])]
+        assert [hit.id for hit in store.nearest(Kind.MEMORY, row.vector, limit=9)] == ["m1"]

@@ -1,10 +1,8 @@
-"""What the parts of a mesh have in common: opening, closing, scope, and loading the deep ranker."""
+"""What the parts of a mesh have in common: opening, closing and scope."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from threading import Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self
 from weakref import ref
@@ -184,22 +182,3 @@ class Handle:
             if session_id is None
             else replace(context, reader=replace(context.reader, session_id=session_id))
         )
-
-
-# --- warming ---
-# A short process would wait longer for the deep ranker than for its searches, so only servers load
-# it in the background.
-
-
-@contextmanager
-def warming(mesh: Handle) -> Iterator[None]:
-    """Load the deep ranker in a thread, while searches go on without it. The end waits for the
-    thread."""
-    from memory_mesh.flows.search import passages  # it loads the flow that embeds
-
-    thread = Thread(target=passages.load, args=(mesh._context(),), name="memory-mesh-warming")
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()

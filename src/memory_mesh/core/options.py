@@ -88,10 +88,6 @@ def _port(value: int) -> str:
     return "" if value <= 65_535 else "a port, at most 65535"
 
 
-def _milliseconds(value: float) -> str:
-    return "" if 0 <= value <= 60_000 else "milliseconds from 0 to 60000"
-
-
 def _piece_tokens(value: int) -> str:
     return "" if value >= 100 else "at least 100 tokens: each piece of a text is a call of its own"
 
@@ -238,15 +234,8 @@ class SearchOptions:
 
     ranker: str = option(
         "learnt",
-        "how candidates are ranked: learnt; deep, which also reads the best ones; or rrf as "
-        "in RFC-0011",
-        choices=("learnt", "deep", "rrf"), project=Project.YES,
-    )  # fmt: skip
-    deep_budget_ms: float = option(
-        150.0,
-        "milliseconds in which the deep ranker may read the best candidates of a search; 0 "
-        "switches it off",
-        check=_milliseconds, project=Project.YES,
+        "how candidates are ranked: learnt, or rrf as in RFC-0011",
+        choices=("learnt", "rrf"), project=Project.YES,
     )  # fmt: skip
     search_mode: str = option(
         "recall",

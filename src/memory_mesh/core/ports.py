@@ -365,21 +365,6 @@ class ChatModel(Protocol):
     def reply(self, prompt: Prompt) -> Reply: ...
 
 
-class DeepRanker(Protocol):
-    """A model that reads a query and memories, each with the turn before it or "". It is
-    thread-safe; `load` or `read` loads it.
-
-    **read** returns a logit for each pair, or for those read in so many seconds; none if the model
-    cannot be used."""
-
-    def load(self) -> None: ...
-    @property
-    def is_loaded(self) -> bool: ...
-    def read(
-        self, query: str, pairs: Sequence[tuple[str, str]], *, seconds: float
-    ) -> list[float]: ...
-
-
 class Meter(Protocol):
     """Counts the usage of paid models and stops calls at a cap. It is thread-safe, and several
     processes may share one count.

@@ -54,7 +54,6 @@ from memory_mesh.core.ports import (
     Applied,
     ChatModel,
     Clock,
-    DeepRanker,
     Embedder,
     Hook,
     HookFiles,
@@ -159,7 +158,6 @@ class Models:
     """The models of an open mesh. They are loaded on their first use."""
 
     embedder: Embedder | None = None  # None: keywords only
-    deep: DeepRanker | None = None  # None: searches do not read
     chat: ChatModel | None = None
 
 

@@ -57,6 +57,7 @@ _AT = {name: at for at, name in enumerate(SIGNALS)}
 _KEYWORDS = slice(_AT["keywords_before"], _AT["keywords_context"] + 1)
 _COVERAGE = slice(_AT["coverage"], _AT["coverage_wide"] + 1)
 _VECTORS = slice(_AT["vectors_before"], _AT["vectors"] + 1)
+_TOKENS = slice(_AT["tokens"], _AT["tokens_context"] + 1)
 _ROLES = slice(_AT["by_user"], _AT["by_assistant"] + 1)
 
 
@@ -375,7 +376,7 @@ class PartitionQuery:
             space := table.spaces.get((query.vector.model, query.vector.dimension))
         ):
             similarity = Similarity(
-                view.vectors(space), None if flags is None else allowed, query.vector.data
+                view.vectors(space), None if flags is None else allowed, query.vector
             )
         return cls(
             table, view, flags is not None, allowed, QueryPostings(table, view, words), similarity
@@ -543,6 +544,8 @@ def _write_vector_signals(candidates: Candidates, out: Floats) -> None:
     out[_VECTORS] = best
     mixed, length = own + (before + after) / 2, similarity.context_lengths(near)
     np.divide(mixed, length, out=out[_AT["vectors_context"]], where=length > _TINY)
+    if (matches := similarity.by_tokens(near[OWN], near[0])) is not None:
+        out[_TOKENS] = matches
     of_sessions = candidates.session_cosines
     if of_sessions is None:
         # Only allowed memories were compared so far, but all of a session count.

@@ -6,7 +6,7 @@ their definition, and what tests compare them with.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -93,27 +93,30 @@ class PagedSource:
     def memories(
         self, conditions: Conditions, ids: Sequence[str], words: Collection[str],
         model: tuple[str, int] | None,
-        *, with_vectors: Collection[str],
+        *, with_vectors: Collection[str], with_tokens: bool = False,
     ) -> Sequence[CandidateMemory]:  # fmt: skip
         """Return what scoring needs of these memories, newest first."""
-        read = [
+        found = [
             row
             for batch in batches(ids, PAGE)
             for row in self._store.get(Kind.MEMORY, batch).values()
         ]
         rows = sorted(
-            (row for row in read if conditions.readable.matches(row)),
+            (row for row in found if conditions.readable.matches(row)),
             key=lambda row: row.age_key,
             reverse=True,
         )
-        own, passages, wanted = dict[str, bytes](), dict[str, list[bytes]](), {*with_vectors}
+        own, passages, wanted = dict[str, Vector](), dict[str, list[Vector]](), {*with_vectors}
         for row, vector in (
             self._with_passages([row for row in rows if row.id in wanted]) if model else ()
         ):
-            if (vector.model, vector.dimension) == model and vector is row.vector:
-                own[row.id] = vector.data
-            elif (vector.model, vector.dimension) == model:
-                passages.setdefault(row.id, []).append(vector.data)
+            if (vector.model, vector.dimension) != model:
+                continue
+            read = vector if with_tokens else replace(vector, tokens=b"")
+            if vector is row.vector:
+                own[row.id] = read
+            else:
+                passages.setdefault(row.id, []).append(read)
         return [
             candidate_of(
                 row,
@@ -197,20 +200,20 @@ class PagedSource:
     def _cosines(self, rows: Sequence[Row], query: Vector) -> Iterator[tuple[Row, float]]:
         model = query.model, query.dimension
         found = [
-            (row, vector.data)
+            (row, vector)
             for row, vector in self._with_passages(rows)
             if (vector.model, vector.dimension) == model
         ]
         if found:
             space = Space(model)
-            space.add({at: data for at, (_, data) in enumerate(found)})
+            space.add({at: vector for at, (_, vector) in enumerate(found)})
             cosines = space.cosines(np.arange(len(found)), QueryVector.of(query.data)).tolist()
             yield from zip((row for row, _ in found), cosines, strict=True)
 
 
 def candidate_of(
     row: Row, conditions: Conditions, keywords: Sequence[str], words: Collection[str],
-    *, vector: bytes | None, passages: Sequence[bytes],
+    *, vector: Vector | None, passages: Sequence[Vector],
 ) -> CandidateMemory:  # fmt: skip
     """Return what scoring needs of a memory."""
     session_id, speaker, event_time = (
@@ -383,7 +386,7 @@ class PartialTable(Table):
         addressees: Mapping[str, str],
     ) -> Ints:
         """Add memories, and their passages behind them; return the new slots."""
-        passages = [(at, data) for at, memory in enumerate(memories) for data in memory.passages]
+        passages = [(at, each) for at, memory in enumerate(memories) for each in memory.passages]
         first, count, speakers = len(self), len(memories), len(self.names.speakers)
         new = np.arange(first, first + count + len(passages), dtype=np.int32)
         self._alive.grow(first + len(new), value=True)
@@ -412,7 +415,7 @@ class PartialTable(Table):
                 if memory.vector
             }
             self._add_space(
-                model, own | {first + count + at: data for at, (_, data) in enumerate(passages)}
+                model, own | {first + count + at: each for at, (_, each) in enumerate(passages)}
             )
         return new
 
@@ -444,7 +447,7 @@ class PartialTable(Table):
         }
         return {name: np.array(values) for name, values in columns.items() if values}
 
-    def _add_space(self, model: Model, vectors: Mapping[int, bytes]) -> None:
+    def _add_space(self, model: Model, vectors: Mapping[int, Vector]) -> None:
         self.add_space(model)
         space = self.spaces[model]
         if vectors:

@@ -195,7 +195,12 @@ class RemoteSearch:
         if ids:
             model = _model(query)
             found = self._source.memories(
-                self._conditions, ids, words, model, with_vectors=with_vectors if model else ()
+                self._conditions,
+                ids,
+                words,
+                model,
+                with_vectors=with_vectors if model else (),
+                with_tokens=bool(query.vector and query.vector.tokens),
             )
             tables.add([completed_memory(one, words, self._words.language) for one in found], model)
 

@@ -2,22 +2,26 @@
 
 import numpy as np
 
+from memory_mesh.core.model import Vector
 from memory_mesh.index.arrays import Flags, Floats, Ints, distinct, highest, maxima, places_in
 from memory_mesh.index.space import QueryVector, are_few
+from memory_mesh.index.tokens import QueryTokens
 from memory_mesh.index.view import VisibleVectors
 
+BEFORE = 0.94  # what a word in the previous memory counts, compared with one in the memory itself
 _SPARSE = 4  # if fewer than one in so many vectors of a space are visible, only those are compared
 
 
 class Similarity:
     """The similarity of a query's vector to the vectors of one partition, of the same model."""
 
-    def __init__(self, visible: VisibleVectors, allowed: Flags | None, query: bytes) -> None:
+    def __init__(self, visible: VisibleVectors, allowed: Flags | None, query: Vector) -> None:
         self._visible, self._space = visible, visible.space
         self._allowed = visible.rows  # by row
         if allowed is not None:
             self._allowed = self._allowed & allowed.take(self._space.owners, mode="clip")
-        self._query = QueryVector.of(query)
+        self._query = QueryVector.of(query.data)
+        self._tokens = None if self._space.tokens.empty else QueryTokens.of(query.tokens)
         self._filtered = allowed is not None
         # Rows and their cosines, unless all were compared.
         self._compared: list[tuple[Ints, Floats]] = []
@@ -90,6 +94,44 @@ class Similarity:
         own_at = (rows >= 0).nonzero()[0]
         parts = ((own_at, own[own_at]), (places, self._cosines(passage_rows)))
         return maxima(len(own), parts), own
+
+    def by_tokens(self, own: Ints, before: Ints) -> Floats | None:
+        """Return how well the tokens of memories match those of the query, and how well they do
+        together with those of the memories before them; 0 without tokens, and None if the query or
+        every vector has none. Of several passages the best one counts, and all of them together."""
+        if self._tokens is None:
+            return None
+        memories = distinct(own, before)
+        memories = memories[memories >= 0]
+        rows, places = self._rows_of(memories)
+        there = self._space.tokens.counts(rows).nonzero()[0]
+        rows, places = rows[there], places[there]
+        nearest, weights = self._space.tokens.nearest(rows, self._tokens), self._tokens.weights
+        if not self._space.passages:
+            all_of = np.zeros((len(memories) + 1, len(weights)), np.float32)
+            all_of[places] = nearest
+            best = all_of @ weights
+        else:
+            all_of = np.full((len(memories) + 1, len(weights)), -np.inf, np.float32)
+            np.maximum.at(all_of, places, nearest)
+            all_of[~np.isfinite(all_of)] = 0
+            best = maxima(len(all_of), [(places, nearest @ weights)])
+        at, at_before = places_in(memories, own), places_in(memories, before)
+        together = np.maximum(all_of.take(at, axis=0), BEFORE * all_of.take(at_before, axis=0))
+        return np.stack((best.take(at), together @ weights))
+
+    def _rows_of(self, slots: Ints) -> tuple[Ints, Ints]:
+        """Return the rows of these memories, those of passages too, and the place of the memory
+        of each."""
+        rows, passages = self._space.rows.take(slots), self._space.passages
+        there = (rows >= 0).nonzero()[0]
+        if not passages:
+            return rows[there], there
+        pairs = [
+            (row, at) for at, slot in enumerate(slots.tolist()) for row in passages.get(slot, ())
+        ]
+        more = np.array(pairs, np.int64).reshape(-1, 2).T
+        return np.concatenate((rows[there], more[0])), np.concatenate((there, more[1]))
 
     def context_lengths(self, slots: Ints) -> Floats:
         """Return the length of own + ½ · before + ½ · after, for vectors of length one; `slots`

@@ -11,6 +11,7 @@ from math import inf, sqrt
 
 import numpy as np
 
+from memory_mesh.core.model import Vector
 from memory_mesh.index.arrays import (
     Array,
     Columns,
@@ -21,6 +22,7 @@ from memory_mesh.index.arrays import (
     Model,
     lowest,
 )
+from memory_mesh.index.tokens import TokenVectors
 
 try:
     import numkong as simd
@@ -91,6 +93,7 @@ class Space:
         self._slots = GrowingArray(np.array(base["vector_slots"], np.int32))
         self._owners = GrowingArray(np.full(self._slots.size, -1, np.int32))
         self._rows = GrowingArray(np.zeros(0, np.int32))
+        self.tokens = TokenVectors(base)
         self.passages: dict[int, list[int]] = {}  # by slot: the rows of its passages
 
     def __len__(self) -> int:
@@ -121,11 +124,13 @@ class Space:
         for row in np.flatnonzero((self.owners != self.slots) & (self.owners >= 0)).tolist():
             self.passages.setdefault(int(self.owners[row]), []).append(row)
 
-    def add(self, vectors: Mapping[int, bytes]) -> None:
+    def add(self, vectors: Mapping[int, Vector]) -> None:
         """Add the vectors of new slots, by slot, without owners."""
         slots = list(vectors)
         codes, weights = _quantised(
-            np.frombuffer(b"".join(vectors.values()), "<f4").reshape(len(slots), -1)
+            np.frombuffer(b"".join(each.data for each in vectors.values()), "<f4").reshape(
+                len(slots), -1
+            )
         )
         self.grow(max(slots) + 1)
         self.rows[slots] = np.arange(len(self), len(self) + len(slots))
@@ -133,6 +138,7 @@ class Space:
         self._weights.extend(weights)
         self._slots.extend(np.array(slots, np.int32))
         self._owners.grow(len(self), -1)
+        self.tokens.add([each.tokens for each in vectors.values()])
 
     def grow(self, slots: int) -> None:
         """Make room for so many slots."""
@@ -166,7 +172,8 @@ class Space:
         weights = self._weights.values[living]
         slots = new_slots[self.slots[living]].astype(np.int32)
         bits = _Bits.columns_of(codes, weights) if len(codes) > MAX_EXACT else {}
-        return {"codes": codes, "weights": weights, "vector_slots": slots, **bits}
+        columns = {"codes": codes, "weights": weights, "vector_slots": slots}
+        return {**columns, **bits, **self.tokens.packed(living)}
 
     # --- comparisons ---
 

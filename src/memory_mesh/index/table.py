@@ -20,6 +20,7 @@ from memory_mesh.core.model import (
     Reader,
     Row,
     Value,
+    Vector,
     iso,
     millis,
     reach_of,
@@ -494,10 +495,10 @@ class Table:
         return name_code(name) if name else 0
 
     def _add_vectors(self, slots: Ints, rows: Sequence[Row]) -> None:
-        vectors: dict[Model, dict[int, bytes]] = defaultdict(dict)
+        vectors: dict[Model, dict[int, Vector]] = defaultdict(dict)
         for slot, row in zip(slots.tolist(), rows, strict=True):
             if row.vector:
-                vectors[row.vector.model, row.vector.dimension][slot] = row.vector.data
+                vectors[row.vector.model, row.vector.dimension][slot] = row.vector
         for model, added in vectors.items():
             if model not in self.spaces:
                 self.spaces[model] = Space(model)

@@ -146,7 +146,7 @@ _SEARCH = (
     _LIMIT, _FILTER, _MODE,
     Parameter("min_score", "the lowest score to show, whatever the mode",
               default_help="set by the mode"),
-    Parameter("ranker", "how to rank", metavar="NAME", choices=_words("learnt", "deep", "rrf"),
+    Parameter("ranker", "how to rank", metavar="NAME", choices=_words("learnt", "rrf"),
               default_help="as configured"),
     _STATUS,
     Parameter("as_of", "what was valid at this time, as is known now; such as 2026-03-01"),

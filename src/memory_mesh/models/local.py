@@ -12,13 +12,15 @@ for tests, and for computers that cannot have a model.
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from math import sqrt
+from pathlib import Path
 from threading import Lock
 from typing import Any
 from zlib import crc32
 
 from memory_mesh.core.errors import EmbeddingError, SettingsError
-from memory_mesh.core.model import Vector
+from memory_mesh.core.model import KEPT_TOKEN, Vector
 from memory_mesh.core.model.background import cancel_check
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
@@ -27,6 +29,8 @@ from memory_mesh.system import fork_safe
 
 WINDOW = 256
 _CLS, _SEP = 101, 102  # the tokens before and after every text
+# Of a token: the number that stands for 1, and the one that stands for a weight of 1.
+_ONE, _WEIGHT_OF_ONE, _MAX_WEIGHT = 127, 16, KEPT_TOKEN - 1
 _GROUP = 3  # letters
 _GROUP_WEIGHT = 0.3  # a word counts more than one of its letter groups
 
@@ -67,7 +71,7 @@ class LocalEmbedder:
 
         def one(text: str) -> Vector:
             check()
-            return Vector(self.model, engine.run(engine.tokens(text)[:WINDOW]))
+            return Vector(self.model, *engine.run(engine.tokens(text)[:WINDOW]))
 
         if workers == 1:
             return [one(text) for text in texts]
@@ -76,6 +80,10 @@ class LocalEmbedder:
         # The threads live only for this call: none is left to be forked or joined later.
         with ThreadPoolExecutor(workers, "memory-mesh-embed") as pool:
             return list(pool.map(one, texts))
+
+    def words(self, text: str) -> list[str]:
+        """Return for each token of a text's vector the word that it is a part of."""
+        return self._load().words(text)[:WINDOW]
 
     def _load(self) -> "Engine":
         if self._engine is None:
@@ -113,6 +121,7 @@ class Engine:
         onnxruntime.disable_telemetry_events()
         self._failures = (Fail, InvalidGraph, InvalidProtobuf, RuntimeException, ValueError)
         self._tokenizer = Tokenizer.from_buffer(tokenizer)
+        self._kept_bits: dict[int, int] = {}  # by token
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         # A text that contains "[SEP]" does not end there.
@@ -140,13 +149,37 @@ class Engine:
         ids: list[int] = self._tokenizer.encode_batch_fast([valid], add_special_tokens=False)[0].ids
         return ids
 
-    def run(self, tokens: list[int]) -> bytes:
-        """Return the vector of the tokens as little-endian 32-bit floats."""
+    def words(self, text: str) -> list[str]:
+        """Return for each token of a text the word that it is a part of."""
+        valid = text.encode(errors="replace").decode()
+        encoded = self._tokenizer.encode(valid, add_special_tokens=False)
+        spans = (encoded.word_to_chars(word or 0) or (0, 0) for word in encoded.word_ids)
+        return [valid[start:end] for start, end in spans]
+
+    def run(self, tokens: list[int]) -> tuple[bytes, bytes]:
+        """Return the vector of the tokens as little-endian 32-bit floats, and those of the tokens
+        as `Vector.tokens` has them, if the model gives some."""
         import numpy as np
 
-        (vectors,) = self.call(ids=np.array([[_CLS, *tokens, _SEP]], np.int64))
+        vectors, *of_tokens = self.call(ids=np.array([[_CLS, *tokens, _SEP]], np.int64))
         packed: bytes = np.asarray(vectors[0], "<f4").tobytes()
-        return packed
+        if not of_tokens:
+            return packed, b""
+        numbers, weights = (each[0, 1:-1] for each in of_tokens)
+        rows = np.empty((len(tokens), numbers.shape[1] + 1), np.uint8)
+        rows[:, :-1] = np.rint(_ONE * numbers).astype(np.int8).view(np.uint8)
+        rows[:, -1] = np.minimum(np.rint(_WEIGHT_OF_ONE * weights[:, 0]), _MAX_WEIGHT)
+        rows[:, -1] |= np.array([self._kept(token) for token in tokens], np.uint8)
+        return packed, rows.tobytes()
+
+    def _kept(self, token: int) -> int:
+        """Return the bit for a token that a memory keeps: function words and punctuation are in
+        nearly every text."""
+        if token not in self._kept_bits:
+            word = self._tokenizer.id_to_token(token) or ""
+            kept = any(map(str.isalnum, word)) and word not in function_words()
+            self._kept_bits[token] = KEPT_TOKEN if kept else 0
+        return self._kept_bits[token]
 
     def call(self, **inputs: Any) -> Any:
         """Run the graph on arrays."""
@@ -154,6 +187,13 @@ class Engine:
             return self._session.run(None, inputs)
         except self._failures as error:
             raise EmbeddingError(f"the model failed: {error}") from error
+
+
+@cache
+def function_words() -> frozenset[str]:
+    """Return the words whose tokens memories do not keep."""
+    path = Path(__file__).parent / "data" / "function_words.txt"
+    return frozenset(path.read_text(encoding="utf-8").split())
 
 
 def count_cores() -> int:

@@ -405,8 +405,6 @@ def _build(folder: Path, paths: ModelPaths, progress: Progress) -> ModelFiles:
     elif folder.is_relative_to(paths.cache):  # these weights are deleted after the fetch
         for other in GRAPHS.keys() - {paths.model}:  # a store or a server may have vectors of it
             _store(built(replace(paths, model=other)))
-        with suppress(EmbeddingError):  # searches do without it
-            store_graph(weights, paths, progress)
     return model
 
 
@@ -420,19 +418,6 @@ def read_change() -> "Mapping[str, NDArray[Any]]":
         io.BytesIO(read_file(_DATA, CHANGE, remedy="install memory-mesh again"))
     ) as change:
         return dict(change)
-
-
-def store_graph(weights: bytes, paths: ModelPaths, progress: Progress) -> bytes:
-    """Build the graph of the deep ranker, store it beside the model, and return it."""
-    from memory_mesh.models import onnx_graph
-
-    graph = onnx_graph.make_graph(weights, progress)
-    # The next process would refuse another one.
-    if hashlib.sha256(graph).hexdigest() == onnx_graph.GRAPH_HASH:
-        with suppress(OSError):
-            paths.built.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_file(paths.built / onnx_graph.GRAPH, graph)
-    return graph
 
 
 def _store(model: ModelFiles) -> str:

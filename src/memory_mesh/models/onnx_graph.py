@@ -1,7 +1,9 @@
 """Build the ONNX graphs of the local models: BERT with 6 layers and 8-bit weights.
 
 The input is the token ids of one unpadded text, the output its vector: the mean over all tokens, of
-length 1. There is no attention mask, because there is no padding to hide.
+length 1. A change of the weights may add two outputs: for each token a small vector of length 1,
+and its weight as a part of a question. There is no attention mask, because there is no padding to
+hide.
 
 Each column of a weight matrix has its own scale, computed here. The activations have one scale for
 each matrix product, computed at run time; that is why a text runs alone: other texts in the batch
@@ -13,28 +15,24 @@ is exact or correctly rounded (IEEE 754), and the graph is encoded here (`_messa
 library whose next version may write it differently.
 """
 
-import hashlib
-import io
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from memory_mesh.core.errors import EmbeddingError
 from memory_mesh.core.ports import Progress, no_progress
 
 Array = npt.NDArray[Any]
 _Bytes = bytes  # a method of `Graph` has this name
 LAYERS, HEADS, WIDTH = 6, 12, 384
+_NAME = "all-MiniLM-L6-v2"
 _EPSILON = 1e-12
 # Operators of the ONNX standard, and those of ONNX Runtime only.
 _STANDARD, _MICROSOFT = "", "com.microsoft"
 _MAX_WEIGHT, _MAX_EMBEDDING = 63, 127
-_SEGMENTS = "embeddings.token_type_embeddings.weight"
 
 
 def build(
@@ -44,22 +42,6 @@ def build(
     """Return the graph of a safetensors file, with 8-bit weights, or with 32-bit weights for
     comparison. `change` is learnt."""
     return Graph(_changed(tensors(weights), change or {}), quantized=quantized).bytes(progress)
-
-
-def build_reader(
-    weights: bytes,
-    delta: Mapping[str, Array],
-    progress: Progress = no_progress,
-    *,
-    quantized: bool = True,
-) -> bytes:
-    """Return the graph of the reader: the same model with a learnt change of its weights, and a
-    head that gives a logit.
-
-    The inputs are the token ids of a question, a memory and the turn before it, and the segment of
-    each token.
-    """
-    return ReaderGraph(_changed(tensors(weights), delta), quantized=quantized).bytes(progress)
 
 
 def _changed(weights: dict[str, Array], delta: Mapping[str, Array]) -> dict[str, Array]:
@@ -93,8 +75,6 @@ def tensors(file: bytes) -> dict[str, Array]:
 class Graph:
     """A graph under construction. Every method adds nodes and returns the name of their result."""
 
-    name = "all-MiniLM-L6-v2"
-
     def __init__(self, weights: dict[str, Array], *, quantized: bool) -> None:
         self._weights, self._quantized = weights, quantized
         self._nodes: list[bytes] = []
@@ -106,9 +86,8 @@ class Graph:
         for layer in range(LAYERS):
             hidden = self._layer(hidden, f"encoder.layer.{layer}.")
             progress("building the model", layer + 1, LAYERS)
-        inputs, output = self._ends(hidden)
-        given = [_value(name, _INT64, 1, "tokens") for name in inputs]
-        graph = _message({1: self._nodes, 2: self.name, 5: self._constants, 11: given, 12: output})
+        ids, outputs = _value("ids", _INT64, 1, "tokens"), self._outputs(hidden)
+        graph = _message({1: self._nodes, 2: _NAME, 5: self._constants, 11: ids, 12: outputs})
         versions = [
             _message({1: domain, 2: version})
             for domain, version in ((_STANDARD, 18), (_MICROSOFT, 1))
@@ -116,39 +95,43 @@ class Graph:
         # An old IR version on purpose: older runtimes can read it.
         return _message({1: 8, 7: graph, 8: versions})
 
-    def _ends(self, hidden: str) -> tuple[Sequence[str], _Bytes]:
-        """Return the names of the inputs, and the output, which is computed from the last layer."""
-        self._nodes.append(_node("LpNormalization", [self._mean(hidden)], ["vector"], axis=-1, p=2))
-        return ("ids",), _value("vector", _FLOAT, 1, WIDTH)
-
-    def _mean(self, hidden: str) -> str:
-        return self._node("ReduceMean", hidden, self._constant(np.array([1])), keepdims=0)
+    def _outputs(self, hidden: str) -> list[_Bytes]:
+        """Return the outputs, which are computed from the last layer."""
+        mean = self._node("ReduceMean", hidden, self._constant(np.array([1])), keepdims=0)
+        self._nodes.append(_node("LpNormalization", [mean], ["vector"], axis=-1, p=2))
+        outputs = [_value("vector", _FLOAT, 1, WIDTH)]
+        if "tokens.weight" in self._weights:
+            small, weight, bias = (
+                self._weights[name] for name in ("tokens.weight", "weights.weight", "weights.bias")
+            )
+            tokens = self._node("MatMul", hidden, self._constant(small.T))
+            raw = self._node("MatMul", hidden, self._constant(weight.reshape(-1, 1)))
+            raw = self._node("Add", raw, self._constant(bias))
+            self._nodes += [
+                _node("LpNormalization", [tokens], ["tokens"], axis=-1, p=2),
+                _node("Softplus", [raw], ["weights"]),
+            ]
+            outputs += [
+                _value("tokens", _FLOAT, 1, "tokens", len(small)),
+                _value("weights", _FLOAT, 1, "tokens", 1),
+            ]
+        return outputs
 
     # --- the layers of the model ---
 
     def _embeddings(self) -> str:
         words = self._words(self._weights["embeddings.word_embeddings.weight"])
-        positions = self._constant(
-            self._weights["embeddings.position_embeddings.weight"] + self._segment()
-        )
+        # A text is a single segment, so the embedding of its segment is constant.
+        segment = self._weights["embeddings.token_type_embeddings.weight"][0]
+        positions = self._constant(self._weights["embeddings.position_embeddings.weight"] + segment)
         count = self._node("Shape", "ids", start=1, end=2)
         positions = self._node("Slice", positions, self._constant(np.array([0])), count)
-        summed = self._with_segments(self._node("Add", words, positions))
         return self._node(
             "LayerNormalization",
-            summed,
+            self._node("Add", words, positions),
             *self._norm_weights("embeddings.LayerNorm"),
             epsilon=_EPSILON,
         )
-
-    def _segment(self) -> Array:
-        """Return what is added to all positions: a text is a single segment, so its embedding is
-        constant."""
-        segment: Array = self._weights[_SEGMENTS][0]
-        return segment
-
-    def _with_segments(self, summed: str) -> str:
-        return summed
 
     def _words(self, table: Array) -> str:
         if not self._quantized:
@@ -221,34 +204,6 @@ class Graph:
         return name
 
 
-class ReaderGraph(Graph):
-    """The graph of the reader: tokens of two segments, and a logit of the first token and the
-    mean of all."""
-
-    name = "all-MiniLM-L6-v2 reader"
-
-    def _ends(self, hidden: str) -> tuple[Sequence[str], _Bytes]:
-        first = self._node("Gather", hidden, self._constant(np.array(0)), axis=1)
-        both = self._node("Concat", first, self._mean(hidden), axis=-1)
-        product = self._node(
-            "MatMul", both, self._constant(self._weights["head.weight"].reshape(-1, 1))
-        )
-        self._nodes.append(
-            _node("Add", [product, self._constant(self._weights["head.bias"])], ["logit"])
-        )
-        return ("ids", "segments"), _value("logit", _FLOAT, 1, 1)
-
-    def _segment(self) -> Array:
-        return np.zeros(WIDTH, np.float32)
-
-    def _with_segments(self, summed: str) -> str:
-        return self._node(
-            "Add",
-            summed,
-            self._node("Gather", self._constant(self._weights[_SEGMENTS]), "segments"),
-        )
-
-
 # --- the encoding ---
 # Protocol buffers, with the field numbers of onnx.proto.
 
@@ -312,34 +267,3 @@ def _varint(number: int) -> bytes:
     """Encode a number in groups of seven bits, the lowest first."""
     *low, last = [number >> shift & 127 for shift in range(0, max(number.bit_length(), 1), 7)]
     return bytes([*(group | 128 for group in low), last])
-
-
-# --- the graph of the deep ranker ---
-# `python -m bench.train_reader.ship` writes the change of the weights and the hashes.
-
-DELTA = Path(__file__).parent / "data" / "reader.npz"
-DELTA_HASH = "491189bfb07d46a0bd8819463bd6c888bbd0c2782054e2e0edc6f7192cf14a72"
-GRAPH_HASH = "c7ddab1fbb59badc0df55a43139c551563f5df9c7a1ddedab949e4e3949e8c98"
-GRAPH = f"reader-{GRAPH_HASH[:12]}.onnx"
-
-
-def make_graph(weights: bytes, progress: Progress) -> bytes:
-    """Build the graph from the published weights."""
-    import numpy as np
-
-    delta = read_known(DELTA, DELTA_HASH)
-    if delta is None:
-        raise EmbeddingError(
-            f"{DELTA.name} is missing, or not the known file", remedy="install memory-mesh again"
-        )
-    with np.load(io.BytesIO(delta)) as change:
-        return build_reader(weights, dict(change), progress)
-
-
-def read_known(file: Path, known: str) -> bytes | None:
-    """Return the content of a file, or None if it is missing or has another hash."""
-    try:
-        data = file.read_bytes()
-    except OSError:
-        return None
-    return data if hashlib.sha256(data).hexdigest() == known else None

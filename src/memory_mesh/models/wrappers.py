@@ -61,6 +61,12 @@ class CachedEmbedder(WrappedEmbedder):
                 self._others[model] = CachedEmbedder(other, self._size) if other else None
             return self._others[model]
 
+    @property
+    def words(self) -> Callable[[str], list[str]] | None:
+        """The words of the tokens of a text, as the inner embedder has them; None if it has
+        none."""
+        return getattr(self._inner, "words", None)
+
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a vector for each text. Each of them is then among the most recently used."""
         with self._lock:

@@ -4,7 +4,6 @@ programs."""
 import json
 import re
 import secrets
-from base64 import b64decode, b64encode
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +34,7 @@ KEPT_MOVES = 20_000  # for each partition; a reader with an older mark reads the
 
 _MARK = re.compile(r"(\d{1,16}):[0-9a-f]*", re.ASCII)
 _KINDS = frozenset(kind.value for kind in Kind)
+_VECTOR = ("model", "data", "tokens")  # the last one only if there are some
 
 # Making an encoder takes longer than using it.
 encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -64,7 +64,7 @@ def dumped_texts(texts: list[str]) -> str:
 
 def encode_row(row: Row) -> list[object]:
     """Return a row as a list that JSON can represent."""
-    vector = [row.vector.model, b64encode(row.vector.data).decode()] if row.vector else None
+    vector = [*row.vector.as_json().values()] if row.vector else None
     return [
         row.kind,
         row.id,
@@ -83,7 +83,7 @@ def decode_row(given: Sequence[Any]) -> Row:
     return Row(
         kind=Kind(kind), id=id_, partition=partition, created_at=created_at, revision=revision,
         number=number, fields=fields,
-        vector=Vector(vector[0], b64decode(vector[1])) if vector else None,
+        vector=Vector.from_json(dict(zip(_VECTOR, vector, strict=False))) if vector else None,
     )  # fmt: skip
 
 

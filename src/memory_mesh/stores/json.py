@@ -12,7 +12,6 @@ journal, so it sees the writes of every process. Reads create nothing.
 import json
 import os
 import shutil
-from base64 import b64decode, b64encode
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -58,7 +57,7 @@ from memory_mesh.system import open_regular
 
 T = TypeVar("T")
 
-FORMAT = 1
+FORMAT = 2  # since vectors have tokens, which earlier versions would lose without a word
 JOURNAL = "journal.jsonl"
 FILES: Mapping[str, tuple[Kind, ...]] = {
     "memories.json": (Kind.MEMORY,),
@@ -99,6 +98,7 @@ class State(RamStore):
         self.unfreed = False  # the files have bytes of deleted or replaced rows
         self.erases = False  # a memory was deleted since the last flush
         self.inode = 0  # of the journal; 0: there is none
+        self.format = FORMAT  # of the journal
         self.start = self.end = 0  # of the changes in the journal that were read
         self.last = (0, b"")  # where the last line of the journal begins, and with what
 
@@ -144,7 +144,7 @@ class State(RamStore):
 
     def begin(self, header: bytes, inode: int) -> None:
         """Continue with a new journal, whose files have all changes."""
-        self.inode, self.last = inode, (0, header[:_SEAL])
+        self.inode, self.format, self.last = inode, FORMAT, (0, header[:_SEAL])
         self.start = self.end = len(header)
         self.changed, self.unfreed, self.erases = set(), False, False
 
@@ -212,9 +212,10 @@ class JsonStore(FolderStore[State]):
             sync(self._root.parent)
 
     def _current(self) -> State:
-        """Return the state with all that is committed. The first write converts the folder."""
+        """Return the state with all that is committed. The first write converts the folder, also
+        one of an earlier format."""
         state = self._refreshed()
-        if not state.inode:
+        if not state.inode or state.format < FORMAT:
             self._flush(state)
         return state
 
@@ -289,8 +290,9 @@ class JsonStore(FolderStore[State]):
     # --- the file ---
 
     def is_prepared(self) -> bool:
-        """Return whether the folder has a journal, so that nothing must be created or converted."""
-        return self._reading(lambda state: bool(state.inode))
+        """Return whether the folder has a journal of this version, so that nothing must be created
+        or converted."""
+        return self._reading(lambda state: bool(state.inode) and state.format == FORMAT)
 
     def damage(self) -> list[str]:
         """Read all files again, and return what is wrong with them."""
@@ -395,6 +397,7 @@ def _state_of(header: bytes, inode: int, journal: Path) -> State:
             about[name] for name in ("nonce", "files", "originals")
         )
         state.begin(header, inode)
+        state.format = about["format"]
         for name, moves in about["moves"].items():
             state.moves[name] = [
                 Moves(some["version"], some["nonce"], [*map(decode_key, some["keys"])])
@@ -447,11 +450,7 @@ def decode_item(item: Mapping[str, Any]) -> Row:
     `AttributeError`."""
     base = {name: item[name] for name in BASE if name != "kind"}
     fields = {name: value for name, value in item.items() if name not in BASE and name != _VECTOR}
-    vector = (
-        Vector(item[_VECTOR]["model"], b64decode(item[_VECTOR]["data"], validate=True))
-        if _VECTOR in item
-        else None
-    )
+    vector = Vector.from_json(item[_VECTOR]) if _VECTOR in item else None
     return Row(kind=Kind(item["kind"]), fields=fields, vector=vector, **base)
 
 
@@ -489,11 +488,7 @@ def _encode(row: Row) -> dict[str, object]:
         name: row.fields[name]
         for name in sorted(row.fields, key=lambda name: _ORDER.get(name, len(_ORDER)))
     }
-    vector = (
-        {_VECTOR: {"model": row.vector.model, "data": b64encode(row.vector.data).decode()}}
-        if row.vector
-        else {}
-    )
+    vector = {_VECTOR: row.vector.as_json()} if row.vector else {}
     return {**base, **fields, **vector}
 
 

@@ -27,6 +27,7 @@ from memory_mesh.core.model import (
     INT_MAX,
     METADATA,
     REQUIRED,
+    TOKEN_BYTES,
     WITH_VECTOR,
     And,
     Anything,
@@ -121,16 +122,18 @@ def objects() -> st.SearchStrategy[dict[str, Json]]:
 def vectors(
     models: tuple[str, ...] = ("one", "two"), *, dimensions: int = 3
 ) -> st.SearchStrategy[Vector]:
-    """Generate vectors of several models and dimensions, including the zero vector."""
+    """Generate vectors of several models and dimensions, including the zero vector, some with
+    tokens."""
     part = st.sampled_from((0.0, 1.0, -1.0, 2.0)) | st.floats(
         width=32, allow_nan=False, allow_infinity=False
     )
     values = st.lists(part, min_size=1, max_size=dimensions)
     # Packed here and not by `Vector.of`, to check the byte order that stores must keep.
     return st.builds(
-        lambda model, given: Vector(model, pack(f"<{len(given)}f", *given)),
+        lambda model, given, tokens: Vector(model, pack(f"<{len(given)}f", *given), tokens),
         st.sampled_from(models),
         values,
+        st.binary(max_size=2).map(lambda part: part * TOKEN_BYTES),
     )
 
 
@@ -316,7 +319,7 @@ def cleared(store: Store) -> Store:
 def memory(
     id_: str = "m1", words: Sequence[str] = (), *, partition: str = "p", ms: int = 0,
     number: int = 0, revision: int = 1, replaces: int = 0, vector: Sequence[float] | None = None,
-    model: str = MODEL, **fields: Value,
+    model: str = MODEL, tokens: bytes = b"", **fields: Value,
 ) -> Row:  # fmt: skip
     """Return a memory with the given fields and few others."""
     plain: dict[str, Value] = {"content": f"content of {id_}", "updated_at": iso(NEW_YEAR)}
@@ -325,17 +328,19 @@ def memory(
     return Row(
         kind=Kind.MEMORY, id=id_, partition=partition, created_at=iso(NEW_YEAR + ms),
         revision=revision, number=number, fields=plain | fields,
-        vector=None if vector is None else Vector.of(model, list(vector)), replaces=replaces,
+        vector=None if vector is None else Vector.of(model, list(vector), tokens),
+        replaces=replaces,
     )  # fmt: skip
 
 
 def passage(
-    id_: str, of: str, vector: Sequence[float], *, partition: str = "p", model: str = MODEL
-) -> Row:
+    id_: str, of: str, vector: Sequence[float], *, partition: str = "p", model: str = MODEL,
+    tokens: bytes = b"",
+) -> Row:  # fmt: skip
     """Return a passage: a further vector of the memory `of`."""
     return Row(
         kind=Kind.PASSAGE, id=id_, partition=partition, created_at=iso(NEW_YEAR),
-        fields={"ref": of}, vector=Vector.of(model, list(vector)),
+        fields={"ref": of}, vector=Vector.of(model, list(vector), tokens),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ real column and the rest as JSON. Either way, every row is returned equal to the
 """
 
 from array import array
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -198,13 +199,20 @@ def fields_of(kind: Kind) -> tuple[Column, ...]:
     return tuple(column for column in COLUMNS if kind in column.kinds and column.name not in BASE)
 
 
+# Of one token: 48 signed bytes, a direction in which 127 is 1.0, and one byte, the token's weight.
+TOKEN_BYTES = 49
+KEPT_TOKEN = 0x80  # the bit of a weight that is set if a memory keeps the token
+
+
 @dataclass(frozen=True, slots=True)
 class Vector:
     """An embedding with the name of its model. The data are packed little-endian 32-bit floats,
-    so vectors compare by bytes."""
+    so vectors compare by bytes. `tokens` has `TOKEN_BYTES` for each token of the text, or nothing.
+    """
 
     model: str
     data: bytes
+    tokens: bytes = b""
 
     @property
     def dimension(self) -> int:
@@ -218,11 +226,36 @@ class Vector:
         last = self.data[3::4]
         return not (b"\x7f" in last or b"\xff" in last) or isfinite(sum(array("f", self.data)))
 
+    @property
+    def of_memory(self) -> "Vector":
+        """The same without the tokens that only a query needs: their highest bit is not set."""
+        starts = range(0, len(self.tokens), TOKEN_BYTES)
+        rows = (self.tokens[start : start + TOKEN_BYTES] for start in starts)
+        return replace(self, tokens=b"".join(row for row in rows if row[-1] & KEPT_TOKEN))
+
     @classmethod
-    def of(cls, model: str, values: list[float]) -> "Vector":
+    def of(cls, model: str, values: list[float], tokens: bytes = b"") -> "Vector":
         # `array` uses the native byte order; every platform that our dependencies support is
         # little-endian.
-        return cls(model, array("f", values).tobytes())
+        return cls(model, array("f", values).tobytes(), tokens)
+
+    @classmethod
+    def stored(cls, model: str, data: bytes, tokens: object = None) -> "Vector":
+        """Make a vector of what a store has read; see `sound_tokens`."""
+        return cls(model, data, sound_tokens(tokens) if tokens else b"")
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "Vector":
+        """Return the vector that `as_json` made an object of. Raises `LookupError`, `TypeError` or
+        `ValueError`."""
+        data = b64decode(given["data"], validate=True)
+        return cls.stored(given["model"], data, given.get("tokens"))
+
+    def as_json(self) -> dict[str, str]:
+        """Return an object that JSON can represent, with the bytes as base64. It has tokens only if
+        the vector has."""
+        values = {"model": self.model, "data": b64encode(self.data).decode()}
+        return values | {"tokens": b64encode(self.tokens).decode()} if self.tokens else values
 
     @classmethod
     def made(cls, model: str, answer: "Iterable[Vector | Iterable[float]]") -> "list[Vector]":
@@ -240,6 +273,16 @@ class Vector:
             )
         except (TypeError, ValueError, OverflowError):
             return cls(model, b"")
+
+
+def sound_tokens(given: object) -> bytes:
+    """Return the bytes of tokens that a store has read as bytes or as base64. Damaged ones count as
+    absent, so that the rest of the row is still found."""
+    try:
+        data = b64decode(given) if isinstance(given, str) else given
+    except ValueError:
+        return b""
+    return data if isinstance(data, bytes) and len(data) % TOKEN_BYTES == 0 else b""
 
 
 class Sealed(NamedTuple):
@@ -474,6 +517,10 @@ def _check_vector(kind: Kind, vector: Vector) -> None:
     if len(vector.data) % 4:
         raise InvalidInput(
             f"a vector of {len(vector.data)} bytes", expected="32-bit floats, four bytes each"
+        )
+    if len(vector.tokens) % TOKEN_BYTES:
+        raise InvalidInput(
+            f"tokens of {len(vector.tokens)} bytes", expected=f"{TOKEN_BYTES} bytes for each token"
         )
     if not vector.finite:
         raise InvalidInput(

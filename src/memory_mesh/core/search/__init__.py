@@ -15,10 +15,11 @@ from memory_mesh.core.search.query import (
     Query,
     SearchCache,
     Signal,
+    WordPair,
 )
 
 __all__ = [
     "K1", "SIGNALS", "B", "CacheStats", "Contribution", "Corpus", "Explained", "Explanation",
-    "Placing", "Pool", "Posting", "Query", "SearchCache", "Signal", "best", "bm25", "completed",
-    "tokens",
+    "Placing", "Pool", "Posting", "Query", "SearchCache", "Signal", "WordPair", "best", "bm25",
+    "completed", "tokens",
 ]  # fmt: skip

@@ -71,8 +71,8 @@ class CandidateMemory(NamedTuple):
     is_allowed: bool  # meets the caller's filter
     length: int  # keywords
     words: Sequence[str]  # its keywords that are words of the query, repeats included
-    vector: bytes | None = None  # of the query's model and dimension
-    passages: Sequence[bytes] = ()  # such vectors of its passages
+    vector: Vector | None = None  # of the query's model and dimension
+    passages: Sequence[Vector] = ()  # such vectors of its passages
     # If some of its keywords may not be stored: then `words` has all stored ones.
     text: str | None = None
 
@@ -114,12 +114,12 @@ class CandidateSource(Protocol):
     memories that meet a condition whose vectors, or whose passages' vectors, are nearest; `count`
     is the number of memories that meet it and have a vector of the model, as **statistics**
     returned it. **memories** returns the readable ones of these ids, newest first; the vectors of
-    `with_vectors` only. **around** returns for each of these ids up to `steps` memories on each
-    side, among those of its session that meet the condition. A memory without a session, or that
-    does not meet the condition, is left out of the result. A session is ordered by `turn` if every
-    such memory of it has one, else by `event_time` if every one has that, else by `created_at`;
-    then by `created_at`, `number` and `id`. It also returns the totals of the memories of these
-    sessions that meet the condition.
+    `with_vectors` only, with their tokens if these are wanted. **around** returns for each of these
+    ids up to `steps` memories on each side, among those of its session that meet the condition. A
+    memory without a session, or that does not meet the condition, is left out of the result. A
+    session is ordered by `turn` if every such memory of it has one, else by `event_time` if every
+    one has that, else by `created_at`; then by `created_at`, `number` and `id`. It also returns the
+    totals of the memories of these sessions that meet the condition.
     """
 
     def statistics(
@@ -131,7 +131,7 @@ class CandidateSource(Protocol):
     def memories(
         self, conditions: Conditions, ids: Sequence[str], words: Collection[str],
         model: tuple[str, int] | None,
-        *, with_vectors: Collection[str],
+        *, with_vectors: Collection[str], with_tokens: bool = False,
     ) -> Sequence[CandidateMemory]: ...  # fmt: skip
     def around(
         self,

@@ -40,7 +40,8 @@ class Query:
     """A query, prepared for an index."""
 
     tokens: Sequence[str]
-    vector: Vector | None  # None: there is no embedder, or it failed; only keywords are compared
+    # Of `text`; None: there is no embedder, or it failed; only keywords are compared.
+    vector: Vector | None
     reader: Reader
     at: str  # the time of the query; memories that have expired by then are excluded
     statuses: Sequence[str] = ("active",)
@@ -51,6 +52,7 @@ class Query:
     personal: bool = False  # see SIGNALS
     general: bool = False
     where: Where = ANYTHING  # the caller's filter
+    text: str = field(default="", compare=False)  # what was embedded
     # In one of which a memory has to be valid; none: whenever it is valid.
     periods: Sequence[Period] = ()
     # Whether a token stands for a word that the embedder knows. Such a word is not corrected,
@@ -89,6 +91,11 @@ SIGNALS = (
     "vectors",  # cosine of its best passage
     "vectors_context",  # cosine of ½ · previous + own + ½ · next
     "vectors_session",  # best cosine within its session
+    # How well the tokens of its best passage match those of the query: the sum over these of weight
+    # times the product with the nearest one.
+    "tokens",
+    # The same for all its passages, and its previous neighbour, whose tokens count 0.94.
+    "tokens_context",
     "length",  # number of keywords
     "question",  # 1 if its text ends as a question
     "question_before",  # 1 if the previous neighbour's text does
@@ -128,6 +135,15 @@ class Contribution(ShortRepr):
     value: float  # in log-odds; under `rrf` a part of the score itself
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class WordPair(ShortRepr):
+    """A word of the question, and the word of a memory that is nearest to it in meaning."""
+
+    question: str
+    memory: str
+    value: float  # its part of the signal `tokens`
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Explained(ShortRepr):
     """One result with the placings and features that it was ranked by."""
@@ -137,6 +153,8 @@ class Explained(ShortRepr):
     features: Mapping[str, float] = field(default_factory=dict, repr=False)
     # Largest first; their sum is the log-odds of the score, under `rrf` the score.
     contributions: Sequence[Contribution] = ()
+    # Those that count most, best first; none without token vectors.
+    word_pairs: Sequence[WordPair] = ()
     # The id of a newer memory that says the same with another value, or of the claim about the same
     # that is valid at the time of the question. It has a higher score.
     newer: str | None = None
@@ -160,7 +178,6 @@ class Explanation(ShortRepr):
     left_out: Mapping[str, int]  # by reason
     answers: Sequence[Explained]
     nearly: Sequence[Explained] = ()  # the best of those below the minimum score
-    read: int = 0  # candidates that the deep ranker read
 
 
 # --- the cache of RFC-0011 §5 ---

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from memory_mesh.core.search.query import Contribution, Pool, Signal
 from memory_mesh.core.search.weights import (
     BY_KEYWORDS,
+    BY_TOKENS,
     BY_VECTORS,
     CALIBRATION,
     FRACTIONS,
@@ -43,6 +44,8 @@ _CHANNELS = (
     "vectors",
     "vectors_context",
     "vectors_session",
+    "tokens",
+    "tokens_context",
 )
 _COVERAGE = ("coverage", "coverage_context", "coverage_wide")
 _NEIGHBOURS = ("keywords_before", "keywords_behind", "vectors_before", "vectors_behind")
@@ -57,6 +60,8 @@ _UNCHANGED = (
     *_COVERAGE,
     "vectors",
     "vectors_context",
+    "tokens",
+    "tokens_context",
     "question",
     "speaker",
     "role",
@@ -70,8 +75,8 @@ FEATURES = (
     "stranger",
 )  # fmt: skip
 _ROW = {name: at for at, name in enumerate(FEATURES)}
-_MAXIMA = ("coverage", "vectors", "vectors_context", "speaker")
-_OF_BEST = ("coverage_context", "vectors_context", "vectors")
+_MAXIMA = ("coverage", "vectors", "vectors_context", "tokens", "tokens_context", "speaker")
+_OF_BEST = ("coverage_context", "tokens", "tokens_context", "vectors_context", "vectors")
 POOL_FEATURES = (
     *(f"max_{name}" for name in _MAXIMA), *(f"best_{name}" for name in _OF_BEST),
     "best_coverage_and_vectors", "max_keywords", "no_stranger", "words", "all_words", "documents",
@@ -80,7 +85,7 @@ POOL_FEATURES = (
 ODDS = ("slope", "bias")
 _UNCHANGED_AT = np.array([_AT[name] for name in _UNCHANGED])
 _NEIGHBOURS_SPAN = slice(_AT[_NEIGHBOURS[0]], _AT[_NEIGHBOURS[-1]] + 1)
-_MAY_BE_PENDING = slice(_AT["vectors"], _AT["vectors_session"] + 1)
+_MAY_BE_PENDING = slice(_AT["vectors"], _AT["tokens_context"] + 1)
 # Of an answer, where no vector is compared.
 _EVIDENCE = [_ROW[name] for name in ("coverage_wide", "speaker", "when")]
 _MAXIMA_AT, _OF_BEST_AT = (
@@ -101,7 +106,7 @@ _TINY = 1e-6
 _MIN_CHANCE = 0.03
 # A low best cosine does not count as a full match: the best by keywords may be better.
 _LOWEST_BEST = np.array(
-    [0.3 if name.startswith("vectors") else _TINY for name in _FRACTIONS], np.float32
+    [0.3 if name.startswith(("vectors", "tokens")) else _TINY for name in _FRACTIONS], np.float32
 )
 _DIGITS = 4  # in which cosines of equal vectors agree
 _EQUAL = 1e-3  # relative difference of candidates that match equally well
@@ -140,8 +145,6 @@ class Ranking:
     found: "Features | None" = None  # None under `rrf`
     # By the id of an older version: the id of the newest one.
     newer: Mapping[str, str] = field(default_factory=dict)
-    # The logits of the deep ranker, by position in the pool.
-    read: Mapping[int, float] = field(default_factory=dict)
     # What made the scores of the learnt ranker, and what changed them afterwards.
     steps: Sequence[Step] = ()
     spelled: bool = False  # the embedder only spelled the query
@@ -210,11 +213,8 @@ class Ranking:
                     scores.dtype.type(score), np.nextafter(scores.dtype.type(above), 0)
                 )
             newer |= {each.id: group[0].id for each in group[1:]}
-        return replace(self.changed("versions", scores), newer=newer)
-
-    def changed(self, step: str, scores: NDArray[np.floating[Any]]) -> "Ranking":
-        """Return the same ranking with the scores of another step."""
-        return replace(self, scores=scores, steps=(*self.steps, Step(step, scores)))
+        steps = (*self.steps, Step("versions", scores))
+        return replace(self, scores=scores, steps=steps, newer=newer)
 
     def _sorted(self, chosen: NDArray[np.bool_]) -> list[ScoredCandidate]:
         at = chosen.nonzero()[0]
@@ -254,7 +254,7 @@ def rank(
             pool, np.array([fused.get(id_, -1.0) for id_ in pool.ids], np.float64), fused=parts
         )
     found = features(pool)
-    scores = model(by_vectors=found.by_vectors).scores(found, spelled=spelled)
+    scores = model(found.means).scores(found, spelled=spelled)
     steps = (Step("calibration", scores),)
     return Ranking(
         pool, scores, min_scores(scores, pool.documents), found, steps=steps, spelled=spelled
@@ -340,7 +340,8 @@ class Features:
 
     rows: Signal
     kinds: Signal  # 1, then how far the pool is of each kind in `weights.KINDS`, 0–1
-    by_vectors: bool = False
+    # What the candidates were compared by, besides keywords; see `WEIGHTS`.
+    means: str = "keywords"
     # Memories that could have been candidates: the more, the better the best of them matches by
     # chance.
     documents: int = 0
@@ -380,7 +381,7 @@ class Model:
     def chance(self, features: Features, points: Signal, *, spelled: bool = False) -> float:
         """Return the probability that the answer is in the pool."""
         return (
-            model(by_vectors=False)._chance_by_words(features, points)
+            model("keywords")._chance_by_words(features, points)
             if spelled
             else self._chance(features, points)
         )
@@ -390,7 +391,7 @@ class Model:
     ) -> Signal:
         """Return the probability of each candidate, 0–1; for learning the curve of calibration,
         without it."""
-        if not features.by_vectors and not features.rows[_EVIDENCE].any():
+        if features.means == "keywords" and not features.rows[_EVIDENCE].any():
             return np.zeros(features.rows.shape[1], np.float32)
         points = self.points(features)
         slope, bias = self.odds(features)
@@ -412,10 +413,14 @@ class Model:
         return max(chance, _MIN_CHANCE)
 
 
+# By what candidates are compared by: token vectors and vectors, only vectors, or only keywords.
+WEIGHTS = {"tokens": BY_TOKENS, "vectors": BY_VECTORS, "keywords": BY_KEYWORDS}
+
+
 @cache
-def model(*, by_vectors: bool) -> Model:
-    """Return the model for pools with or without vectors."""
-    return Model(BY_VECTORS if by_vectors else BY_KEYWORDS)
+def model(means: str) -> Model:
+    """Return the model for pools that are compared by these means."""
+    return Model(WEIGHTS[means])
 
 
 def features(pool: Pool) -> Features:
@@ -426,8 +431,8 @@ def features(pool: Pool) -> Features:
         return Features(rows, np.zeros(1 + len(KINDS), np.float32))
     signals = np.array([pool.signals[name] for name in _SIGNALS])
     zero = signals == 0
-    by_vectors = not zero[_AT["vectors"]].all()
-    if by_vectors and zero[_MAY_BE_PENDING].any():
+    means = next((name for name in ("tokens", "vectors") if not zero[_AT[name]].all()), "keywords")
+    if means != "keywords" and zero[_MAY_BE_PENDING].any():
         for cosines in signals[_MAY_BE_PENDING]:
             _fill_pending(cosines)
     first, second = len(_DEVIATIONS), len(_DEVIATIONS) + len(_FRACTIONS)
@@ -453,7 +458,7 @@ def features(pool: Pool) -> Features:
         log1p(float(signals[_AT["keywords"]].max())),
     )
     form = float(signals[_AT["personal"]].max()), float(signals[_AT["general"]].max())
-    return Features(rows, kinds, by_vectors, pool.documents, max_keywords, form)
+    return Features(rows, kinds, means, pool.documents, max_keywords, form)
 
 
 def log_odds(points: Signal) -> Signal:
@@ -531,8 +536,8 @@ def _fill_pending(cosines: Signal) -> None:
 # The parts of a score sum to its log-odds. Of a candidate's feature, the part is slope × weight ×
 # how far its value lies above the mean of the candidates. What follows does not go by features, and
 # each step is one part: the strength of the rivals, the doubt whether there is an answer at all,
-# the calibration, the deep ranker, and the order of versions. Under `rrf` the parts of the channels
-# sum to the score itself.
+# the calibration, and the order of versions. Under `rrf` the parts of the channels sum to the score
+# itself.
 
 # By signal: what it means, and the signals whose features it gathers.
 _GATHERED = {
@@ -552,6 +557,11 @@ _GATHERED = {
         "similar meaning of the memories around it",
         ("vectors_context", "vectors_before", "vectors_behind"),
     ),
+    "similar_words": ("words of similar meaning in it", ("tokens",)),
+    "similar_words_around": (
+        "words of similar meaning in it or in the memory before it",
+        ("tokens_context",),
+    ),
     "session": ("its whole session", ("keywords_session", "vectors_session")),
     "speaker": ("said by the person named", ("speaker",)),
     "role": ("said by the one who is asked about", ("role",)),
@@ -568,7 +578,6 @@ _MEANINGS = {
     "rivals": "number and strength of the other candidates",
     "doubt": "doubt whether any memory answers this",
     "calibration": "correction learnt from questions with known answers",
-    "deep": "read together with the question by the deep ranker",
     "versions": "order of versions: the newest or the valid one first",
     "keywords": "its place by words",
     "vectors": "its place by meaning",
@@ -579,7 +588,12 @@ _OF_FEATURE = [
 ]
 # A memory without neighbours is its own context and session: those signals repeat its own words and
 # meaning.
-_BY_PREFIX = {"coverage": "words", "keywords": "words", "vectors": "meaning"}
+_BY_PREFIX = {
+    "coverage": "words",
+    "keywords": "words",
+    "vectors": "meaning",
+    "tokens": "similar_words",
+}
 _OF_FEATURE_ALONE = [
     _BY_PREFIX.get(feature.partition("_")[0], name)
     for feature, name in zip(FEATURES, _OF_FEATURE, strict=True)
@@ -603,9 +617,7 @@ def contributions(ranking: Ranking, at: int) -> list[Contribution]:
             if ranking.pool.ids[at] in by_id
         }
     elif all(step.scores[at] > 0 for step in ranking.steps):
-        parts = _of_features(
-            ranking.found, at, model(by_vectors=ranking.found.by_vectors), spelled=ranking.spelled
-        )
+        parts = _of_features(ranking.found, at, model(ranking.found.means), spelled=ranking.spelled)
         reached = sum(parts.values())
         for step in ranking.steps:
             after = _logit(float(step.scores[at]))

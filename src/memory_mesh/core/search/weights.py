@@ -91,6 +91,8 @@ BY_VECTORS = Weights(
     },
 )
 
+BY_TOKENS = BY_VECTORS
+
 BY_KEYWORDS = Weights(
     candidate={
         "coverage_z": (0.2809, -0.1006, -0.1778, -0.0025),

@@ -6,7 +6,6 @@ stores with equal rows have equal archives. docs/transfer.md describes it.
 """
 
 import json
-from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -137,7 +136,7 @@ def encode(row: Row) -> str:
         if value is not None:  # a store may return 1 where another one returns 1.0
             values[name] = float(value) if BY_NAME[name].type is Type.REAL else value  # type: ignore[arg-type]
     if row.vector:
-        values[_VECTOR] = {"model": row.vector.model, "data": b64encode(row.vector.data).decode()}
+        values[_VECTOR] = {**row.vector.as_json()}
     return _encode(values)
 
 
@@ -152,9 +151,7 @@ def decode(values: Mapping[str, Any]) -> Row:
                 for name, value in values.items()
                 if name not in BASE and name != _VECTOR
             },
-            vector=Vector(vector["model"], b64decode(vector["data"], validate=True))
-            if vector
-            else None,
+            vector=Vector.from_json(vector) if vector else None,
             **{name: values[name] for name in BASE if name != "kind"},
         )
         return checked(row)

@@ -328,18 +328,13 @@ def _advice(context: Context, figures: Retrieval) -> dict[str, str]:
             "consolidate)."
         ),
         "mrr": (
-            'Let a small model read the best results: set MEMORY_MESH_RANKER to "deep" '
-            "(docs/deep_ranker.md)."
+            "Archive what is outdated: run memory-mesh consolidate --dry-run, then "
+            "memory-mesh junk."
         ),
     }
     if context.models.embedder is None:
         better["recall"] = (
             "Searches compare keywords only: run memory-mesh model fetch, then memory-mesh reembed."
-        )
-    if context.options.ranker == "deep":
-        better["mrr"] = (
-            "Archive what is outdated: run memory-mesh consolidate --dry-run, then "
-            "memory-mesh junk."
         )
     perfect = {"recall": figures.recall[_LIMIT] == 1, "mrr": figures.mrr == 1}
     return {name: text for name, text in better.items() if not perfect[name]}

@@ -6,13 +6,22 @@ condition, so a wrong index could miss a memory for a moment, but never show one
 not see.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memory_mesh.core import model
-from memory_mesh.core.errors import InvalidInput, NotFound, fraction, one_of, shown, whole_number
+from memory_mesh.core.errors import (
+    EmbeddingError,
+    InvalidInput,
+    NotFound,
+    fraction,
+    one_of,
+    shown,
+    whole_number,
+)
 from memory_mesh.core.intake import key_prefix, normal_text
 from memory_mesh.core.model import (
     ANYTHING,
@@ -36,7 +45,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.ports import Snapshot
-from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
+from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, WordPair
 from memory_mesh.core.search.lexical import query_tokens
 from memory_mesh.core.search.mentions import (
     is_general,
@@ -55,7 +64,6 @@ from memory_mesh.flows.context import (
     intact,
     require_memory,
 )
-from memory_mesh.flows.search import passages as deep
 from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.filters import text_of, where_of
 from memory_mesh.flows.search.passages import best_passages, within
@@ -79,12 +87,19 @@ from memory_mesh.flows.write import embed
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
 
-RANKERS = ("learnt", "deep", "rrf")
+RANKERS = ("learnt", "rrf")
 MAX_LIMIT = 10_000
 MAX_QUERY_LENGTH = 100_000
 _POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
 _NEAR_MISSES = 3
-_CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context")
+_CHANNELS = (
+    "keywords",
+    "keywords_context",
+    "keywords_session",
+    "vectors",
+    "vectors_context",
+    "tokens",
+)
 
 
 # --- by id and by age ---
@@ -331,7 +346,7 @@ def explain(context: Context, request: Request) -> Explanation:
         [*results, *_read(context, ranked, below[:_NEAR_MISSES])],
         known_at=request.known_at,
     )
-    explained = _explain(ranked, shown_)
+    explained = _explain(context, ranked, shown_)
     ids = [each.id for each in best]
     altered = sum(row.is_altered for row in context.store.get(Kind.MEMORY, ids).values())
     excluded = {
@@ -356,7 +371,6 @@ def explain(context: Context, request: Request) -> Explanation:
         tokens=list(ranked.query.tokens),
         corrections=dict(ranked.pool.corrections),
         ranker=ranked.ranker,
-        read=len(ranked.ranking.read),
         model=ranked.query.vector.model if ranked.query.vector and ranked.by_vector else None,
         mode=_mode(context, request) if request.min_score is None else None,
         min_score=ranked.min_score,
@@ -449,18 +463,12 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     )
     valid = periods(query.at, request.statuses, request.where, query.spans)
     test = is_readable(context, request.statuses, request.where, at=query.at, valid=valid)
+    by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
     ranked = _Ranked(
         text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector,
-        min_score=0.0, readable=test, as_of=as_of, known_at=known_at,
+        min_score=by_mode if request.min_score is None else request.min_score,
+        readable=test, as_of=as_of, known_at=known_at,
     )  # fmt: skip
-    if deep.wanted(context, ranker, _mode(context, request)):
-        rows = _rows(context, ranked, deep.best_ids(ranking))
-        ranking = deep.read_best(context, ranking, query, text, rows)
-        ranked = replace(
-            ranked, ranking=ranking, rows=rows, ranker=deep.DEEP if ranking.read else "learnt"
-        )
-    by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
-    ranked = replace(ranked, min_score=by_mode if request.min_score is None else request.min_score)
     return _newest_first(context, ranked, request.limit)
 
 
@@ -546,7 +554,8 @@ def _query(
         return by_keywords
     speakers = snapshot.speakers(by_keywords) if context.models.embedder else frozenset()
     spoken = without_speakers(text, speakers, language=language)
-    return query_with(vector=embed.embed_query(context, spoken, snapshot.data_version))
+    vector = embed.embed_query(context, spoken, snapshot.data_version)
+    return query_with(vector=vector, text=spoken)
 
 
 def _results(context: Context, request: Request, ranked: _Ranked) -> list[SearchResult]:
@@ -646,7 +655,7 @@ def _similarities(ranked: _Ranked, places: list[int]) -> list[float | None]:
     return [max(0.0, min(1.0, (1 + cosine) / 2)) if cosine else None for cosine in cosines]
 
 
-def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained]:
+def _explain(context: Context, ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained]:
     from memory_mesh.core.search.ranker import contributions, order
 
     pool, explained = ranked.pool, list[Explained]()
@@ -660,6 +669,7 @@ def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained
         name: {id_: rank for rank, id_ in enumerate(order(pool, name), start=1)}
         for name in channels
     }
+    pairs = _word_pairs(context, ranked, [_text(result) for result in results])
     for id_, at, result in ((result.id, positions[result.id], result) for result in results):
         placings = {
             name: Placing(rank[id_], float(pool.signals[name][at]))
@@ -667,7 +677,6 @@ def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained
             if id_ in rank
         }
         features = {name: float(values[at]) for name, values in ranked.ranking.features.items()}
-        features |= {deep.DEEP: ranked.ranking.read[at]} if at in ranked.ranking.read else {}
         parts, newer = contributions(ranked.ranking, at), ranked.ranking.newer.get(id_)
         explained.append(
             Explained(
@@ -675,7 +684,32 @@ def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained
                 channels=placings,
                 features=features,
                 contributions=parts,
+                word_pairs=next(pairs, ()),
                 newer=newer,
             )
         )
     return explained
+
+
+def _word_pairs(
+    context: Context, ranked: _Ranked, texts: Sequence[str]
+) -> Iterator[Sequence[WordPair]]:
+    """Yield for each text the words that are nearest to those of the query; nothing if the
+    embedder has no words for its tokens, or fails."""
+    from memory_mesh.core.search.matches import word_pairs
+
+    query = ranked.query
+    if not (query.vector and query.vector.tokens and ranked.by_vector):
+        return
+    embedder = embed.embedder_for(context, query.vector.model)
+    words = getattr(embedder, "words", None)
+    if embedder is None or words is None:
+        return
+    with suppress(EmbeddingError):
+        asked, *vectors = embed.embed_texts(embedder, [query.text, *texts])
+        for text, vector in zip(texts, vectors, strict=True):
+            yield word_pairs(asked.tokens, words(query.text), vector.tokens, words(text))
+
+
+def _text(result: SearchResult) -> str:
+    return result.passage.text if result.passage else result.content

@@ -35,6 +35,7 @@ from memory_mesh.core.model import (
     batches,
     checked,
     iso,
+    sound_tokens,
 )
 from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import Embedder, Progress, no_progress
@@ -149,7 +150,7 @@ def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) 
         embed_texts(embedder, [text for parts in split for text, _ in parts]) if texts else ()
     )
     embedded = [
-        Embedded(tuple(EmbeddedPassage(next(vectors), place) for _, place in parts))
+        Embedded(tuple(EmbeddedPassage(next(vectors).of_memory, place) for _, place in parts))
         for parts in split
     ]
     # The vectors of a fallback have the name of its model. If it differs, the memory waits for the
@@ -207,7 +208,10 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
         vectors = Vector.made(embedder.model, embedder.embed(texts))
         length = len(vectors[0].data) if vectors else 0
         valid = sum(
-            length == len(one.data) == one.dimension * 4 > 0 and one.finite for one in vectors
+            length == len(one.data) == one.dimension * 4 > 0
+            and one.finite
+            and sound_tokens(one.tokens) == one.tokens
+            for one in vectors
         )
     if not len(texts) == len(vectors) == valid:
         raise EmbeddingError(

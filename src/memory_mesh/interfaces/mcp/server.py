@@ -31,7 +31,6 @@ from starlette.responses import Response
 
 from memory_mesh import __version__
 from memory_mesh.api.aio import to_thread
-from memory_mesh.api.handle import warming
 from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import AccessDenied, InvalidInput, MemoryMeshError, NotFound, shown
 from memory_mesh.core.language.safety.fence import NOTICE, fence, fence_memories, unused_boundary
@@ -462,14 +461,13 @@ def serve(call: Call) -> Answer:
     with call.target.mesh() as mesh:
         if not read_only:
             mesh.init()
-        with warming(mesh):
-            if options.get("http"):
-                _over_http(toolbox, mesh, options)
-            else:
-                if sys.stdin.isatty():
-                    _greet(mesh)
-                caller = Caller(mesh=mesh, read_only=read_only)
-                _over_stdio(MemoryServer(toolbox, lambda _: caller).build())
+        if options.get("http"):
+            _over_http(toolbox, mesh, options)
+        else:
+            if sys.stdin.isatty():
+                _greet(mesh)
+            caller = Caller(mesh=mesh, read_only=read_only)
+            _over_stdio(MemoryServer(toolbox, lambda _: caller).build())
     return Answer(text="", data={})
 
 

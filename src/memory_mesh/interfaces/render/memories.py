@@ -260,12 +260,14 @@ def _signals(hit: Explained) -> list[str]:
     ]
     better = "The claim of the asked time" if hit.result.claim else "A newer memory"
     features = ", ".join(f"{name} {value:.2f}" for name, value in hit.features.items() if value)
+    pairs = ", ".join(f"{pair.question} – {pair.memory}" for pair in hit.word_pairs)
     return [
         one_line(hit.result.content)[:200],
         aligned(channels),
         *_heritage_lines(hit.result),
         when(hit.newer, f"{better} has another value: {hit.newer}"),
         aligned([(f"{one.value:+.2f}", one.meaning) for one in hit.contributions]),
+        when(pairs, f"Nearest words: {pairs}"),
         when(features, f"Features: {features}"),
     ]
 
@@ -274,7 +276,7 @@ explained = view(
     "{answers:#result} of {candidates:#candidate}, among {documents:#memory}",
     "Query: {query:cut 200}",
     _words,
-    "Ranker: {ranker:raw}< (read {read} candidates)>, keywords and <vectors of {model:raw}>"
+    "Ranker: {ranker:raw}, keywords and <vectors of {model:raw}>"
     "<!model?no vectors>, <mode {mode:raw}, >minimum score {min_score:g}",
     _left_out,
     each("answers", "\n--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---", _signals),

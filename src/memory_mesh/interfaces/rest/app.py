@@ -16,7 +16,6 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mesh.api.aio import to_thread
-from memory_mesh.api.handle import warming
 from memory_mesh.api.overview import overview_of
 from memory_mesh.core.errors import AccessDenied, MemoryMeshError
 from memory_mesh.interfaces import remote
@@ -338,8 +337,8 @@ class Gate:
 
 @asynccontextmanager
 async def _lifespan(server: Server) -> AsyncIterator[None]:
-    """Open the store, run the heartbeat and load the deep ranker in the background; close when
-    every request has ended."""
+    """Open the store and run the heartbeat in the background; close when every request has
+    ended."""
     threads = ThreadPoolExecutor(server.options.server_threads, thread_name_prefix="memory-mesh")
     asyncio.get_running_loop().set_default_executor(threads)
     await to_thread(server.mesh.__enter__)
@@ -349,8 +348,7 @@ async def _lifespan(server: Server) -> AsyncIterator[None]:
         *([asyncio.create_task(_beat(server, every))] if every else []),
     ]
     try:
-        with warming(server.mesh):
-            yield
+        yield
     finally:
         server.stopping.set()
         for task in tasks:

@@ -41,7 +41,7 @@ from memory_mesh.stores.files import replace_file, store_error
 from memory_mesh.stores.journal import Record, append
 from memory_mesh.stores.lance.schema import Table
 
-FORMAT = 1
+FORMAT = 2  # since vectors have tokens, which earlier versions would lose without a word
 OWN = "memory_mesh"  # the folder of these files, beside the folders of the tables
 STATE, LOCK, FLUSHING = "state.json", "lock", "flushing.json"
 

@@ -329,7 +329,7 @@ class BucketStore(TableStore):
 
     def compact(self) -> bool:
         self.check_writable()
-        if not self.is_prepared():
+        if not self._exists():
             return True
         return self._flushed(rewrite=True) and not self.has_deleted_bytes()
 
@@ -352,6 +352,9 @@ class BucketStore(TableStore):
                 if not view.journal_end:
                     self._write(view, {"state": asdict(BucketState())})
                     self._state = None
+                    view = self._refreshed()
+                elif view.is_old:
+                    self._flush(view)
                     view = self._refreshed()
                 try:
                     yield view
@@ -397,7 +400,7 @@ class BucketStore(TableStore):
         return StoreUnavailable(what, remedy="read again whether it was written")
 
     def _flush(self, view: View, *, rewrite: bool = False) -> None:
-        if not view.size and not rewrite:
+        if not (view.size or rewrite or view.is_old):
             return
         self._state = None  # to be read again, also if this fails
         with self._log.renewing(self._lease):
@@ -540,9 +543,10 @@ class BucketStore(TableStore):
     # --- the objects ---
 
     def is_prepared(self) -> bool:
-        return self._reading(lambda view: view.journal_end > 0)
+        return self._reading(lambda view: view.journal_end > 0 and not view.is_old)
 
-    _exists = is_prepared
+    def _exists(self) -> bool:
+        return self._reading(lambda view: view.journal_end > 0)
 
     def was_replaced(self) -> bool:
         return False

@@ -125,7 +125,8 @@ def _records(dimension: int) -> pa.Schema:
 
 
 def _field(name: str, type_: pa.DataType, *, required: bool = False) -> pa.Field:
-    return pa.field(name, type_, nullable=not required, metadata=_PLAIN if type_ == _TEXT else None)
+    plain = type_ == _TEXT or name == "tokens"
+    return pa.field(name, type_, nullable=not required, metadata=_PLAIN if plain else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +150,7 @@ class Table:
             "vector",
             "model",
             "other_vector",
+            "tokens",
             "extra",
         )
 
@@ -166,6 +168,7 @@ class Table:
         ]
         types = {self.physical(name): _TYPES.get(BY_NAME[name].type, _TEXT) for name in self.fields}
         types |= {"model": _TEXT, "other_vector": pa.binary(), "extra": _TEXT}
+        types["tokens"] = pa.binary()
         known = {field.name for field in first}
         return pa.schema(
             [*first, *(_field(name, type_) for name, type_ in types.items() if name not in known)]
@@ -273,6 +276,7 @@ def to_arrow(table: Table, rows: Sequence[Row], dimension: int) -> pa.Table:
         row.vector.data if row.vector and row.vector.dimension != dimension else None
         for row in rows
     ]
+    columns["tokens"] = [(row.vector and row.vector.tokens) or None for row in rows]
     columns["extra"] = [encode_json(extra) if extra else None for extra in extras]
     arrays = [
         values if isinstance(values, pa.Array) else pa.array(values, field.type, size=len(rows))
@@ -333,9 +337,9 @@ def from_arrow(table: Table, data: pa.Table) -> list[Row]:
         if table.physical(name) in have
     }
     nothing = [None] * data.num_rows
-    extras, models, others = (
+    extras, models, others, token_vectors = (
         data[name].to_pylist() if name in have else nothing
-        for name in ("extra", "model", "other_vector")
+        for name in ("extra", "model", "other_vector", "tokens")
     )
     vectors = packed_vectors(data["vector"]) if "vector" in have else nothing
     kinds = (
@@ -356,7 +360,8 @@ def from_arrow(table: Table, data: pa.Table) -> list[Row]:
                 remedy="restore a backup",
             ) from error
         packed, model = others[place] or vectors[place], models[place]
-        vector = Vector(model or f"unknown/{len(packed) // 4}", packed) if packed else None
+        name = model or f"unknown/{len(packed or b'') // 4}"
+        vector = Vector.stored(name, packed, token_vectors[place]) if packed else None
         rows.append(
             as_read(
                 Row.from_fields(

@@ -189,7 +189,7 @@ class LanceStore(FolderStore[View], TableStore):
 
     def compact(self) -> bool:
         self.check_writable()
-        if not self.is_prepared():
+        if not self._has_state():
             return True
         with self._writing() as view:
             remove_expired(self._root, time.time_ns() // 1_000_000)
@@ -220,7 +220,7 @@ class LanceStore(FolderStore[View], TableStore):
         view.journal_end += len(record)
 
     def _flush(self, view: View, *, rewrite: bool = False) -> None:
-        if view.size or rewrite or view.has_foreign:
+        if view.size or rewrite or view.has_foreign or view.is_old:
             with self._translated():
                 flush(self._root, view, rewrite=rewrite, synced=self._synced, step=self._step)
 
@@ -230,7 +230,7 @@ class LanceStore(FolderStore[View], TableStore):
         roll_back(self._root)
         self._checked_until = 0.0
         view = self._refreshed()
-        if view.has_foreign:
+        if view.has_foreign or view.is_old:
             self._flush(view)
             view = self._refreshed()
         return view
@@ -349,10 +349,13 @@ class LanceStore(FolderStore[View], TableStore):
     def is_prepared(self) -> bool:
         """Return whether the folder has a state of this version, so that nothing must be
         created."""
+        return self._reading(lambda view: self._signature is not None and not view.is_old)
+
+    def _has_state(self) -> bool:
         return self._reading(lambda view: self._signature is not None)
 
     def backup(self, target: Path, progress: Progress) -> int:
-        if not self.is_prepared():
+        if not self._has_state():
             raise missing(self._root)
         return super().backup(target, progress)
 

@@ -69,6 +69,7 @@ _LONG = frozenset(  # columns that are not kept
         "claim",
         "vector",
         "other_vector",
+        "tokens",
     }
 )
 _KEPT_AFTER = 8  # reads of a few rows, after which the short columns are kept

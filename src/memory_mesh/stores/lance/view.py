@@ -92,6 +92,12 @@ class View(MoveLog):
             if frame.version == state.tables.get(frame.table.name)
         }
 
+    @property
+    def is_old(self) -> bool:
+        """Whether an earlier version wrote the state. The first write begins one of this version,
+        so that earlier versions no longer write."""
+        return self.state.format < journal.FORMAT
+
     def data_version(self) -> Hashable:
         return self.writes, self.nonce
 

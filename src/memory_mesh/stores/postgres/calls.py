@@ -3,10 +3,12 @@
 import json
 import secrets
 from abc import ABC, abstractmethod
+from array import array
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import lru_cache
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,12 +130,13 @@ class FunctionSource:
     def memories(
         self, conditions: Conditions, ids: Sequence[str], words: Collection[str],
         model: tuple[str, int] | None,
-        *, with_vectors: Collection[str],
+        *, with_vectors: Collection[str], with_tokens: bool = False,
     ) -> Sequence[CandidateMemory]:  # fmt: skip
         """Return what scoring needs of these memories, newest first."""
         payload: dict[str, object] = {
             "readable": condition(conditions.readable), "allowed": condition(conditions.allowed),
             "words": _stored(words), "ids": _stored(ids), "with_vectors": _stored(with_vectors),
+            "with_tokens": with_tokens,
             "closers": CLOSERS, "question_marks": QUESTION_MARKS,
             "partitions": partitions_in(conditions.readable),
             **({"model": model[0], "dimension": model[1]} if model else {}),
@@ -141,8 +144,8 @@ class FunctionSource:
         found = self._call("mesh_memories", payload, None)
         if not found or not found["memories"]:
             return []
-        vectors = _unpacked(found["vectors"], model[1] if model else 0)
-        return [_candidate(one, vectors) for one in found["memories"]]
+        packed = BytesIO(_binary(found["vectors"] or b""))
+        return [_candidate(one, model, packed) for one in found["memories"]]
 
     def around(
         self,
@@ -187,19 +190,28 @@ class FunctionSource:
         )
 
 
-def _candidate(values: Sequence[Any], vectors: Iterator[bytes]) -> CandidateMemory:
-    *rest, words, text, has_vector, passages = values
-    vector = next(vectors) if has_vector else None
-    others = [next(vectors) for _ in range(passages)] if passages else []
-    return CandidateMemory._make((*rest, words or [], vector, others, text))
+def _candidate(
+    values: Sequence[Any], model: tuple[str, int] | None, packed: BytesIO
+) -> CandidateMemory:
+    """Return a memory, with the vectors that stand next in `packed`: each as `vector_send` packs
+    it, behind four bytes, and then its tokens."""
+    *rest, words, text, has_vector, (own, *others) = values
+    name, dimension = model or ("", 0)
+
+    def take(size: int) -> Vector:
+        packed.read(4)
+        numbers = array("f", packed.read(4 * dimension))
+        numbers.byteswap()
+        return Vector.stored(name, numbers.tobytes(), packed.read(size))
+
+    vector = take(own) if has_vector else None
+    passages = [take(size) for size in others]
+    return CandidateMemory._make((*rest, words or [], vector, passages, text))
 
 
-def _unpacked(packed: bytes | str | None, dimension: int) -> Iterator[bytes]:
-    """Yield the bytes of each packed vector."""
-    if not packed:
-        return iter(())
-    numbers = _matrix(packed, dimension).tobytes()
-    return (numbers[at : at + 4 * dimension] for at in range(0, len(numbers), 4 * dimension))
+def _binary(packed: bytes | str) -> bytes:
+    """Return bytes, which are base64 over HTTP."""
+    return b64decode(packed) if isinstance(packed, str) else packed
 
 
 def _matrix(packed: bytes | str, dimension: int) -> "NDArray[np.float32]":
@@ -207,8 +219,7 @@ def _matrix(packed: bytes | str, dimension: int) -> "NDArray[np.float32]":
     bytes; over HTTP as base64."""
     import numpy as np
 
-    data = b64decode(packed) if isinstance(packed, str) else packed
-    rows = np.frombuffer(data, np.uint8).reshape(-1, 4 + 4 * dimension)[:, 4:]
+    rows = np.frombuffer(_binary(packed), np.uint8).reshape(-1, 4 + 4 * dimension)[:, 4:]
     return np.ascontiguousarray(rows).view(">f4").astype("<f4")
 
 

@@ -49,7 +49,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.stores.base import KEPT_MOVES
 
-VERSION = 13  # of the schema; each has a step in `_STEPS`
+VERSION = 14  # of the schema; each has a step in `_STEPS`
 
 # --- keywords ---
 # Memories are counted by segment: those that are equal in the columns that the rule of visibility,
@@ -137,6 +137,9 @@ _COMPARED = {
 }  # fmt: skip
 
 
+_TOKENS = "tokens"
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Which kinds of row a table contains, and which of their fields are columns; the others are
@@ -156,16 +159,19 @@ class Table:
     def types(self) -> dict[str, str]:
         """The columns that a write fills, with their types, in order."""
         types = {self.physical(name): _SQL[BY_NAME[name].type] for name in self.columns}
-        types |= {"embedding": "vector", "model": _SQL[Type.TEXT]} if self.vector else {}
+        vector = {"embedding": "vector", "model": _SQL[Type.TEXT], _TOKENS: "bytea"}
+        types |= vector if self.vector else {}
         return types if len(self.kinds) == 1 else {**types, "extra": "jsonb"}
 
     @property
     def definition(self) -> str:
-        """The statement that creates the table."""
+        """The statement that creates the table. The last step adds the column of the tokens, so
+        that it is in the same place in every store."""
         required = " NOT NULL"
         columns = [
             f"{name} {type_}{required if name in BASE else ''}"
             for name, type_ in self.types.items()
+            if name != _TOKENS
         ]
         key = "PRIMARY KEY (tenant, kind, id)"
         return (
@@ -278,7 +284,9 @@ def _reading(kind: Kind) -> str:
     """Return the expression of a row as a JSON array, in the order of `decoded`."""
     table = table_of(kind)
     vector = (
-        ["encode(vector_send(t.embedding), 'base64')", "t.model"] if table.vector else ["NULL"] * 2
+        ["encode(vector_send(t.embedding), 'base64')", "t.model", "encode(t.tokens, 'base64')"]
+        if table.vector
+        else ["NULL"] * 3
     )
     derived = [_SEALED, _USED] if kind in CONTENTS else ["NULL"] * 2
     extra = ["NULL" if len(table.kinds) == 1 else "t.extra"]
@@ -307,6 +315,8 @@ def encoded(row: Row, place: int) -> dict[str, object]:
     }
     if row.vector:
         values |= {"embedding": vector_text(row.vector.data), "model": row.vector.model}
+    if row.vector and row.vector.tokens:
+        values[_TOKENS] = f"\\x{row.vector.tokens.hex()}"
     extra = {
         name: value
         for name, value in row.fields.items()
@@ -324,7 +334,8 @@ def vector_text(data: bytes) -> str:
 
 def decoded(kind: Kind, values: Sequence[Any]) -> Row:
     """Return the row of a JSON array of `_reading`."""
-    id_, partition, created_at, revision, number, data, model, extra, sealed, used, *rest = values
+    id_, partition, created_at, revision, number, *others = values
+    data, model, tokens, extra, sealed, used, *rest = others
     fields: dict[str, Value] = {
         column.name: value
         for column, value in zip(_own(kind), rest, strict=True)
@@ -337,7 +348,9 @@ def decoded(kind: Kind, values: Sequence[Any]) -> Row:
     row = Row.from_fields(
         kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision,
         number=number, replaces=0, fields={**(extra or {}), **fields},
-        vector=Vector(model, floats(data)) if data and model is not None else None,
+        vector=Vector.stored(model, floats(data), tokens)
+        if data and model is not None
+        else None,
         sealed=Sealed(*sealed) if sealed else None, used=Used.of(used) if used else None,
     )  # fmt: skip
     return as_read(row)
@@ -524,6 +537,11 @@ _STEPS: dict[int, tuple[str, ...]] = {
         ),
     ),
     13: (),  # functions and rights only
+    14: tuple(
+        f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS {_TOKENS} bytea"
+        for table in TABLES
+        if table.vector
+    ),
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level
 # security is not forced.

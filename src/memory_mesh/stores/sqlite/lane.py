@@ -98,7 +98,9 @@ def _mended(row: dict[str, Any]) -> dict[str, Any]:
         name: value for name, value in row.items() if isinstance(value, str) and "\0" in value
     }
     mended: dict[str, Any] = {
-        name: _text(text) for name, text in texts.items() if name not in ("id", "embedding")
+        name: _text(text)
+        for name, text in texts.items()
+        if name not in ("id", "embedding", "tokens")
     }
     data = row["embedding"]
     if data is not None and not (
@@ -146,6 +148,8 @@ def _adopt(
         "keywords": _dumped(tokens(row["content"])),
         "model": row["model"]
         or (f"unknown/{len(row['embedding']) // 4}" if row["embedding"] else None),
+        # Without a model it has another text or vector than the one of these tokens.
+        "tokens": row["tokens"] if row["model"] else None,
         **_described(row, read),
     }
     assignments = ", ".join(f"{name} = ?" for name in values)

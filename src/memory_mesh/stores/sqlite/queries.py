@@ -47,7 +47,15 @@ from memory_mesh.core.model import (
     like,
 )
 from memory_mesh.stores.base import comparable, decode_json, dumped_texts, encode_json
-from memory_mesh.stores.sqlite.tables import BLOCKS, MEMORIES, WRITING, Table, of_kind, table_of
+from memory_mesh.stores.sqlite.tables import (
+    BLOCKS,
+    MEMORIES,
+    TOKENS_KNOWN,
+    WRITING,
+    Table,
+    of_kind,
+    table_of,
+)
 
 _FEW = 16  # ids that are parameters
 # SQLite rejects a thousand terms in a row. Bracketed in groups of a hundred, ten thousand are
@@ -119,7 +127,9 @@ class Writing:
         """Keep the triggers from logging a change of ours as one of another program."""
         if kind is Kind.MEMORY and not self._marked:
             self._marked = True
-            self._connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES (?, '')", (WRITING,))
+            self._connection.execute(
+                "INSERT OR REPLACE INTO mesh_meta VALUES (?, ?)", (WRITING, TOKENS_KNOWN)
+            )
 
     def finish(self) -> None:
         """Remove the mark before the transaction ends."""
@@ -176,7 +186,7 @@ def layout_of(kind: Kind) -> Layout:
         (place, _WRITERS.get(column.type)) for place, column in enumerate(own, start=len(base))
     )
     columns = [table.physical(name) for name in (*base, *(column.name for column in own))]
-    columns += ["extra", table.vector, "model"] if table is not BLOCKS else []
+    columns += ["extra", table.vector, "model", "tokens"] if table is not BLOCKS else []
     columns += ["collection"] if table is MEMORIES else []
     names, marks, same = (
         ", ".join(columns),
@@ -203,7 +213,8 @@ def _encoded(row: Row, layout: Layout) -> list[Any]:
     if table is not BLOCKS:
         extra = {name: fields[name] for name in layout.extra if fields.get(name) is not None}
         values.append(_encode_extra(extra) if extra else None)
-        values += (row.vector.data, row.vector.model) if row.vector else (None, None)
+        vector = row.vector
+        values += (vector.data, vector.model, vector.tokens or None) if vector else (None,) * 3
     if table is MEMORIES:
         values.append(fields.get("project") or "memory-lane")
     return values
@@ -246,7 +257,7 @@ def reading_of(kind: Kind) -> Reading:
     base = [
         table.physical(name) for name in ("id", "partition", "created_at", "revision", "number")
     ]
-    further = ["NULL"] * 3 if table is BLOCKS else [table.vector, "model", "extra"]
+    further = ["NULL"] * 4 if table is BLOCKS else [table.vector, "model", "tokens", "extra"]
     derived = (
         [_SEALED.format(table=table.name), _USED.format(table=table.name)]
         if kind in CONTENTS
@@ -277,6 +288,7 @@ def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
         number,
         data,
         model,
+        tokens,
         extra,
         sealed,
         used,
@@ -297,7 +309,9 @@ def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
             row = Row.from_fields(
                 kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision,
                 number=number, fields=more | fields if more else fields,
-                vector=Vector(model, data) if data is not None and model is not None else None,
+                vector=Vector.stored(model, data, tokens)
+                if data is not None and model is not None
+                else None,
                 replaces=0, sealed=_sealed(sealed) if sealed else None,
                 used=Used.of(decode_json(used)) if used else None,
             )  # fmt: skip

@@ -144,6 +144,7 @@ def derived_faults(file: Path) -> list[str]:
 # transactions changes memories, it has a row in `mesh_meta`, which no other connection sees.
 
 WRITING = "writing"  # the key of that row
+TOKENS_KNOWN = "tokens"  # its value; a process of schema 8, which has none, may have the file open
 
 # A process of an earlier version may have the file open and would append blocks without a seal. The
 # function is known only to connections of this version, so the statement fails there and its name
@@ -197,12 +198,17 @@ AND {_BY_ANOTHER}
   BEGIN
     {_log("OLD.partition", "OLD.id")}
   END""",
+    # Whoever does not know tokens leaves those of the vector before.
+    f"""CREATE TRIGGER memories_lost_tokens AFTER UPDATE OF embedding ON memories
+  WHEN NEW.tokens IS NOT NULL AND NEW.tokens IS OLD.tokens AND NEW.embedding IS NOT OLD.embedding
+    AND NOT EXISTS (SELECT 1 FROM mesh_meta WHERE key = '{WRITING}' AND value = '{TOKENS_KNOWN}')
+  BEGIN UPDATE memories SET tokens = NULL WHERE id = NEW.id; END""",
 )
 
 
 # --- tables ---
 
-VERSION = 8
+VERSION = 9
 # "MMSH", in the header of our files: SQLite has this field to tell programs apart.
 APPLICATION_ID = 0x4D4D5348
 
@@ -418,16 +424,14 @@ def _missing_columns(table: Table, existing: Collection[str]) -> list[str]:
     """Return the definitions of the columns that are not in `existing`; all are nullable and
     come last."""
     columns = {
-        table.physical(column.name): column.type
+        table.physical(column.name): _TYPES.get(column.type, "TEXT")
         for column in COLUMNS
         if column.name in table.columns
     }
-    columns |= {"model": Type.TEXT, "extra": Type.JSON} if table is not BLOCKS else {}
-    return [
-        f"{name} {_TYPES.get(kind, 'TEXT')}"
-        for name, kind in columns.items()
-        if name not in existing
-    ]
+    # Tokens are last: what reads the other columns of a row does not read their pages.
+    further = {"model": "TEXT", "extra": "TEXT", "tokens": "BLOB"}
+    columns |= further if table is not BLOCKS else {}
+    return [f"{name} {type_}" for name, type_ in columns.items() if name not in existing]
 
 
 def _fill_sealed_contents(connection: sqlite3.Connection) -> None:

@@ -15,6 +15,7 @@ from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
 from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,
+    TOKEN_BYTES,
     And,
     Compare,
     In,
@@ -536,7 +537,7 @@ class IsShared(Subject):
     def test_what_was_applied_is_there_when_the_store_is_opened_again(self, place: Path) -> None:
         """Deleted rows stay deleted."""
         store = self.open(place)
-        kept = memory("m1", ["word"], vector=[1, 0], tags=["a"])
+        kept = memory("m1", ["word"], vector=[1, 0], tokens=bytes(TOKEN_BYTES), tags=["a"])
         store.apply([kept, memory("m2", ["word"])])
         store.apply(deletes=[Key(Kind.MEMORY, "m2")])
         if self.durable:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput
-from memory_mesh.core.model import MOVING, Hit, Key, Kind, Row
+from memory_mesh.core.model import MOVING, TOKEN_BYTES, Hit, Key, Kind, Row
 from memory_mesh.core.ports import Store
 from memory_mesh.testing.rows import (
     REMEMBERED,
@@ -130,6 +130,24 @@ class KeepsRows(Subject):
         got.fields["metadata"]["list"].append(2)  # type: ignore[union-attr, call-overload, index]
         store.find(Kind.MEMORY)[0].fields["keywords"].clear()  # type: ignore[union-attr]
         assert store.get(Kind.MEMORY, ["m1"]) == {"m1": untouched}
+
+    @pytest.mark.parametrize("number", [1, 3, 2000])
+    def test_the_tokens_of_a_vector_are_kept_and_go_with_it(
+        self, store: Store, number: int
+    ) -> None:
+        """Those of a memory, of a passage, and of a vector that replaces one."""
+        tokens = bytes(at % 256 for at in range(number * TOKEN_BYTES))
+        own = memory("m1", vector=[1, 0], tokens=tokens)
+        part = passage("x1", "m1", [0, 1], tokens=tokens[::-1])
+        store.apply([own, part, memory("m2", vector=[1, 0])])
+        assert store.get(Kind.MEMORY, ["m1"])["m1"].vector == own.vector
+        assert store.find(Kind.PASSAGE)[0].vector == part.vector
+        store.apply([
+            memory("m1", vector=[1, 0], revision=2, replaces=1),
+            memory("m2", vector=[1, 0], revision=2, replaces=1, tokens=tokens),
+        ])  # fmt: skip
+        found = {row.id: row.vector.tokens for row in store.find(Kind.MEMORY) if row.vector}
+        assert found == {"m1": b"", "m2": tokens}
 
     def test_a_deleted_row_is_gone_from_every_answer(self, store: Store) -> None:
         """Every read returns it before the deletion."""

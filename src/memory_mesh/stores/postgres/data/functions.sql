@@ -243,7 +243,7 @@ END $sql$;
 --   nonce    a random name of this change
 --   seen     partition -> version at which the caller read it
 --   deletes  [{kind, id}, …]
---   puts     [{column: value, …, replaces, place}, …], vectors as text
+--   puts     [{column: value, …, replaces, place}, …], vectors as text, tokens as hex
 --   retry    true if an earlier call with this nonce may have been committed
 -- MM001: an id is taken. MM002: what the caller read has changed. MM003: the store has another schema.
 CREATE OR REPLACE FUNCTION mesh_apply(tenant text, payload jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $sql$

@@ -101,13 +101,14 @@ BEGIN
   RETURN answer;
 END $sql$;
 
--- readable, allowed (conditions), partitions?, ids, with_vectors (ids), words, model?, dimension?, closers, question_marks: what scoring needs of the
+-- readable, allowed (conditions), partitions?, ids, with_vectors (ids), with_tokens? (a boolean), words, model?, dimension?, closers, question_marks: what scoring needs of the
 -- readable memories among the ids, newest first, and the vectors of some, as `vector_send` packs them: of each memory its own, then those
--- of its passages. The ids with vectors form a hash table: compared one by one, they took most of the time. A text that is not ASCII is sent too, with all keywords: earlier versions left some of its words out.
+-- of its passages. Behind each vector follow its tokens, if these are wanted; of each memory their sizes are given, its own first. The ids with vectors form a hash table: compared one by one, they took most of the time. A text that is not ASCII is sent too, with all keywords: earlier versions left some of its words out.
 CREATE OR REPLACE FUNCTION mesh_memories(payload jsonb, OUT memories json, OUT vectors bytea) LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   comparable text := mesh_comparable(payload);
-  passages CONSTANT text := 'SELECT count(*) AS passages, string_agg(vector_send(p.embedding), ''\x''::bytea) AS others FROM records p '
+  passages CONSTANT text := 'SELECT string_agg(vector_send(p.embedding) || CASE WHEN $6 THEN coalesce(p.tokens, ''\x'') ELSE ''\x'' END, ''\x''::bytea) AS others, '
+    'array_agg(CASE WHEN $6 THEN coalesce(octet_length(p.tokens), 0) ELSE 0 END) AS other_sizes FROM records p '
     'WHERE p.tenant = t.tenant AND p.kind = ''passage'' AND p.ref = t.id AND p.partition = t.partition AND is_compared AND %s OFFSET 0';
   newest CONSTANT text := 'ORDER BY created_at DESC, partition DESC, number DESC, id DESC';
 BEGIN
@@ -116,13 +117,13 @@ BEGIN
     'WITH stored AS (SELECT t.id, t.partition, t.session_id, t.speaker, t.event_time, t.created_at, t.number, coalesce(cardinality(t.keywords), 0) AS length, (%2$s) IS TRUE AS is_allowed, '
     '    right(rtrim(t.content, $4), 1) = ANY ($5) AS is_question, CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.content END AS content, '
     '    CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.keywords WHEN t.keywords && $3 THEN ARRAY(SELECT word FROM unnest(t.keywords) word WHERE word = ANY ($3)) END AS words, '
-    '    CASE WHEN is_compared AND %3$s THEN vector_send(t.embedding) END AS vector, passages, others '
+    '    CASE WHEN is_compared AND %3$s THEN vector_send(t.embedding) END AS vector, CASE WHEN $6 AND is_compared AND %3$s THEN t.tokens END AS tokens, others, other_sizes '
     '  FROM (SELECT t.*, t.id IN (SELECT unnest($2)) AS is_compared FROM %1$s) t CROSS JOIN LATERAL (%4$s) parts OFFSET 0) '
-    'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, created_at, is_question, is_allowed, length, words, content, vector IS NOT NULL, passages) %5$s), '
-    '  string_agg(CASE WHEN others IS NULL THEN vector ELSE coalesce(vector, ''\x'') || others END, ''\x''::bytea %5$s) FROM stored',
+    'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, created_at, is_question, is_allowed, length, words, content, vector IS NOT NULL, coalesce(octet_length(tokens), 0) || other_sizes) %5$s), '
+    '  string_agg(CASE WHEN others IS NULL AND tokens IS NULL THEN vector ELSE coalesce(vector, ''\x'') || coalesce(tokens, ''\x'') || coalesce(others, ''\x'') END, ''\x''::bytea %5$s) FROM stored',
     mesh_looked_up(payload -> 'readable', mesh_named(payload, '$1')), mesh_condition('memory', payload -> 'allowed'), format(comparable, 't'),
-    CASE WHEN mesh_has_passages(payload) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT 0 AS passages, NULL::bytea AS others' END, newest) INTO memories, vectors
-    USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'with_vectors'), mesh_texts(payload -> 'words'), payload ->> 'closers', mesh_texts(payload -> 'question_marks');
+    CASE WHEN mesh_has_passages(payload) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT NULL::bytea AS others, NULL::int[] AS other_sizes' END, newest) INTO memories, vectors
+    USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'with_vectors'), mesh_texts(payload -> 'words'), payload ->> 'closers', mesh_texts(payload -> 'question_marks'), (payload ->> 'with_tokens')::boolean;
 END $sql$;
 
 -- model?, dimension?: whether the caller sees a passage with a vector of the model and the dimension.

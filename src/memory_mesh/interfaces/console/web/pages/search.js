@@ -5,7 +5,7 @@ import { Button, Card, Choice, Field, Loaded, LongList, MemoryLink, Status, Tag,
 const STATUSES = ["active", "superseded", "disputed", "quarantined", "archived"];
 const KINDS = ["global", "agent", "session", "lesson", "reflection"];
 const MODES = [["precise", "Precise"], ["recall", "Everything close"]];
-const RANKERS = [["", "As configured"], ["learnt", "Learnt"], ["deep", "Deep (reads each)"], ["rrf", "Rank fusion"]];
+const RANKERS = [["", "As configured"], ["learnt", "Learnt"], ["rrf", "Rank fusion"]];
 const FILTERS = ["status", "kind", "category", "tag", "project", "since", "until", "as_of", "known_at"];
 const LEFT_OUT = {
   status: "of another status", min_score: "probably irrelevant", limit: "beyond the number shown", filter: "excluded by the filter", expired: "expired",
@@ -133,6 +133,7 @@ function Why({ hit, found }) {
   return html`<div class="why">
     ${parts.filter((part) => Math.abs(part.value) >= 0.005).map((part) => html`<${Part} key=${part.signal} value=${part.value} of=${largest} label=${`${capital(part.meaning)}${place(part)}`} text=${fused ? percent(part.value) : signed(part.value)} />`)}
     ${parts.length > 0 && !fused && html`<p class="sum">Together ${signed(sum)}: ${score(hit.score)} likely to answer</p>`}
+    ${hit.word_pairs?.length > 0 && html`<p class="faint">Nearest words: ${visible(hit.word_pairs.map((pair) => `${pair.question} – ${pair.memory}`).join(", "))}</p>`}
     <p class="faint">${!parts.length ? "Nothing speaks for this memory." : fused ? "Rank fusion adds up the places; it does not say how likely an answer is."
       : `Log-odds, beside the mean of the candidates: 0 is 50 %, +1 is 73 %, −1 is 27 %. The ${found.ranker} ranker has its weights from questions with known answers.`}
       ${hit.trust !== undefined && html` Trust, ${percent(hit.trust)}, plays no part in it.`}</p>
