@@ -38,7 +38,7 @@ from bench.tune_encoder.teaching import Group, Lessons, Teachers, learn
 from memory_mesh.models.onnx_graph import DELTA
 
 NEGATIVES, NEAREST, GUARDED, RANK = 11, 40, 64, 16
-HELD_OUT = 600  # general questions that measure
+HELD_OUT = 200  # general questions that measure
 SENTENCES, IN_BATCH, TAUGHT, GUARD = 0.5, 0.15, 1.0, 1.0  # weights of the losses
 TEACHERS_FRACTION = 0.1  # of the time, for each of the two teachers
 MEASURING = 25.0  # seconds that are kept for it
