@@ -16,7 +16,6 @@ twenty.
 
 import argparse
 import random
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -32,6 +31,7 @@ from bench.train_reader.__main__ import base_weights, padded, tokenizer_of
 from bench.train_reader.data import CLS, SEP
 from bench.train_reader.network import WIDTH, Reader
 from bench.tune_encoder.data import QUOTAS, Corpus, Query, Tokens
+from bench.tune_encoder.measuring import show
 from bench.tune_encoder.teaching import Group, Lessons, Teachers, learn
 
 RANK, RESULT_RANK = 8, 16
@@ -39,7 +39,6 @@ BATCH, EVERYDAY, NEGATIVES = 96, 0.8, 5
 NEAREST = 20  # texts from which negatives are drawn; the teachers draw from more
 EVERYDAY_NEAREST, GENERAL_NEAREST = 32, 24
 HELD_OUT = 1200  # general questions that measure
-FIGURES = ("first", "in three", "missing in ten", "recall@5", "recall@10")
 _SHARPNESS, _MAX_SHARPNESS = 20.0, 60.0  # of the softmax over similarities
 _AT_ONCE = 512  # texts that are embedded together
 
@@ -87,26 +86,7 @@ class Encoder(nn.Module):  # type: ignore[misc]
 
 def measure(name: str, encoder: Encoder, queries: Sequence[Query], texts: Sequence[Tokens]) -> None:
     """Print by label how the answers are ranked, in percent."""
-    rows: dict[str, list[list[float]]] = defaultdict(list)
-    for query, ranked in zip(queries, encoder.rank(queries, texts), strict=True):
-        hits, count = [place in query.gold for place in ranked[:10]], len(query.gold)
-        for label in query.labels:
-            rows[label].append(
-                [
-                    any(hits[:1]),
-                    any(hits[:3]),
-                    not any(hits),
-                    sum(hits[:5]) / count,
-                    sum(hits) / count,
-                ]
-            )
-    for label, some in sorted(rows.items()):
-        figures = zip(FIGURES, 100 * np.mean(some, axis=0), strict=True)
-        print(
-            f"{name}: {label}:",
-            ", ".join(f"{figure} {value:.1f}" for figure, value in figures),
-            flush=True,
-        )
+    show(name, zip(queries, encoder.rank(queries, texts), strict=True))
 
 
 def tune(encoder: Encoder, teachers: Teachers, lessons: Lessons, *, steps: int, seed: int) -> None:

@@ -38,6 +38,7 @@ class Query:
     negatives: Sequence[int] = ()  # nearest first
     author: str = ""
     labels: Sequence[str] = ()  # under which it is counted
+    place: int = -1  # of its own tokens, if they are among the texts
 
     def with_negatives(self, ranked: Iterable[int], count: int) -> "Query":
         """Return the question with the first candidates that are wrong and were never right."""

@@ -6,7 +6,9 @@ the other half, so that none has learnt the answers that it scores. General ques
 the last one.
 """
 
+import math
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,17 +48,26 @@ class Teachers:
     """Two readers, and the authors that each of them teaches."""
 
     def __init__(
-        self, base: Mapping[str, Any], lessons: Lessons, *, steps: int, device: str
+        self,
+        base: Mapping[str, Any],
+        lessons: Lessons,
+        *,
+        steps: int,
+        device: str,
+        seconds: float = math.inf,
     ) -> None:
         self._device, self._texts = device, lessons.texts
         authors = sorted({query.author for query in lessons.everyday})
         self._teacher_of = {"": 1} | {author: number % 2 for number, author in enumerate(authors)}
-        self._readers = [load(Reader(base, _RANK), np.load(DELTA)).to(device) for _ in range(2)]
+        self._readers = [self._reader(base) for _ in range(2)]
+        self.losses: list[list[float]] = []
         for number, reader in enumerate(self._readers):
             learnt = [
                 query for query in lessons.everyday if self._teacher_of[query.author] != number
             ]
-            self._tune(reader, replace(lessons, everyday=learnt), random.Random(number), steps)  # noqa: S311
+            rng = random.Random(number)  # noqa: S311
+            loss = self._loss(reader, replace(lessons, everyday=learnt), rng)
+            self.losses.append(learn(reader, loss, steps, seconds=seconds))
 
     def logits(self, groups: Sequence[Group]) -> Tensor:
         """Return the logits of the texts of each question; every question has the same number of
@@ -73,7 +84,9 @@ class Teachers:
                     result[rows] = self._read(reader, [groups[row] for row in rows])
         return result
 
-    def _tune(self, reader: Reader, lessons: Lessons, rng: random.Random, steps: int) -> None:
+    def _loss(
+        self, reader: nn.Module, lessons: Lessons, rng: random.Random
+    ) -> Callable[[], Tensor]:
         def loss() -> Tensor:
             batch = lessons.draw(rng, BATCH, EVERYDAY)
             logits = self._read(
@@ -87,9 +100,12 @@ class Teachers:
                 logits, torch.zeros(BATCH, dtype=torch.long, device=self._device)
             )
 
-        learn(reader, loss, steps)
+        return loss
 
-    def _read(self, reader: Reader, groups: Sequence[Group]) -> Tensor:
+    def _reader(self, base: Mapping[str, Any]) -> nn.Module:
+        return load(Reader(base, _RANK), np.load(DELTA)).to(self._device)
+
+    def _read(self, reader: nn.Module, groups: Sequence[Group]) -> Tensor:
         pairs = [
             as_pair(query.tokens, self._texts[place], [])
             for query, places in groups
@@ -108,18 +124,31 @@ def load(reader: Reader, change: Mapping[str, np.ndarray]) -> Reader:
     return reader
 
 
-def learn(network: nn.Module, loss_of_batch: Callable[[], Tensor], steps: int) -> None:
-    """Minimise a loss, with a rate that rises during the warm-up and then falls."""
+def learn(
+    network: nn.Module,
+    loss_of_batch: Callable[[], Tensor],
+    steps: int,
+    *,
+    rate: float = RATE,
+    seconds: float = math.inf,
+) -> list[float]:
+    """Minimise a loss, with a rate that rises during the warm-up and then falls. With a limit of
+    seconds the rate falls sooner where time is short, so that it always reaches its end. Returns
+    the number of steps and some losses."""
     learnt = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(learnt, lr=RATE, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer,
-        lambda step: min((step + 1) / (WARM_UP * steps), (steps - step) / ((1 - WARM_UP) * steps)),
-    )
-    for _ in range(steps):
+    optimizer = torch.optim.AdamW(learnt, lr=rate, weight_decay=0.01)
+    losses, began = list[Tensor](), time.monotonic()
+    for step in range(steps):
+        if (elapsed := (time.monotonic() - began) / seconds) >= 1:
+            break
+        left = 1 - max(step / steps, elapsed)
+        for group in optimizer.param_groups:
+            group["lr"] = rate * min((step + 1) / (WARM_UP * steps), left / (1 - WARM_UP))
         loss = loss_of_batch()
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(learnt, 1.0)
         optimizer.step()
-        schedule.step()
+        losses.append(loss.detach())
+    shown = [float(loss) for loss in losses[:: max(1, len(losses) // 8)]]
+    return [len(losses), *(round(loss, 3) for loss in shown)]

@@ -1,0 +1,87 @@
+"""The file from which the token vectors are learnt: texts as tokens, questions, the weights of the
+model in 16 bits, and the start of what is learnt."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.tune_encoder.data import Query
+
+_WORDS = "embeddings.word_embeddings.weight"
+_VOCABULARY = 30522
+_QUESTIONS = ("everyday", "general", "measured")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """The content of the file."""
+
+    tokens: np.ndarray  # of all texts
+    lengths: np.ndarray
+    everyday: Sequence[Query]
+    general: Sequence[Query]
+    measured: Sequence[Query]
+    guard: Sequence[int]  # places of texts whose sentence vectors are to stay
+    function_words: Sequence[int]
+    base: Mapping[str, np.ndarray]
+    start: Mapping[str, np.ndarray]
+
+
+def write(prepared: Prepared, file: Path) -> None:
+    """Write the file, with the rows of the embedding table that the texts use."""
+    rows = np.unique(np.concatenate([prepared.tokens, [0, 101, 102]])).astype(np.int32)
+    base = dict(prepared.base) | {_WORDS: prepared.base[_WORDS][rows]}
+    arrays: dict[str, Any] = {f"base/{name}": value.astype(np.float16)
+                              for name, value in base.items()}  # fmt: skip
+    arrays |= {f"start/{name}": value.astype(np.float32) for name, value in prepared.start.items()}
+    questions: dict[str, Any] = {
+        name: [
+            asdict(query) | {"candidates": [query.candidates[0], query.candidates[-1] + 1]}
+            for query in getattr(prepared, name)
+        ]
+        for name in _QUESTIONS
+    } | {"guard": prepared.guard, "function_words": prepared.function_words}
+    packed = np.frombuffer(json.dumps(questions, separators=(",", ":")).encode(), np.uint8)
+    np.savez_compressed(
+        file,
+        tokens=prepared.tokens.astype(np.uint16),
+        lengths=prepared.lengths.astype(np.uint8),
+        rows=rows,
+        questions=packed,
+        **arrays,
+    )
+
+
+def read(file: Path) -> Prepared:
+    """Read what `write` wrote."""
+    with np.load(file) as arrays:
+        base, start = (
+            {
+                name.removeprefix(prefix): arrays[name].astype(np.float32)
+                for name in arrays.files
+                if name.startswith(prefix)
+            }
+            for prefix in ("base/", "start/")
+        )
+        words = np.zeros((_VOCABULARY, base[_WORDS].shape[1]), np.float32)
+        words[arrays["rows"]] = base[_WORDS]
+        questions = json.loads(arrays["questions"].tobytes())
+        return Prepared(
+            tokens=arrays["tokens"],
+            lengths=arrays["lengths"],
+            base=base | {_WORDS: words},
+            start=start,
+            guard=questions["guard"],
+            function_words=questions["function_words"],
+            **{
+                name: [
+                    Query(**row | {"candidates": range(*row["candidates"])})
+                    for row in questions[name]
+                ]
+                for name in _QUESTIONS
+            },
+        )
