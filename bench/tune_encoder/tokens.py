@@ -29,13 +29,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bench.train_reader.network import WIDTH
+from bench.train_reader.network import DELTA, WIDTH
 from bench.tune_encoder.data import Query
 from bench.tune_encoder.measuring import content, measure, token_scores
 from bench.tune_encoder.network import Arrays, Table, Teacher, TokenEncoder
 from bench.tune_encoder.prepared import Prepared, read
 from bench.tune_encoder.teaching import Group, Lessons, Teachers, learn
-from memory_mesh.models.onnx_graph import DELTA
 
 NEGATIVES, NEAREST, GUARDED, RANK = 11, 40, 64, 16
 HELD_OUT = 200  # general questions that measure
