@@ -18,7 +18,6 @@ from torch.nn import functional
 from bench.train_reader.network import HEADS, LAYERS, MATRICES, NORMS, WIDTH
 
 TOKEN_WIDTH = 48
-FIRST_WEIGHT = 0.5  # added before the softplus
 SHARPNESS, MAX_SHARPNESS = 20.0, 80.0  # of the softmax over scores
 _SHARPNESS_RATE = 10.0  # how many times faster the logarithm of the sharpness is learnt
 _STACKS = {"square": list(MATRICES)[:4], "inner": list(MATRICES)[4:5], "outer": list(MATRICES)[5:]}
@@ -185,8 +184,7 @@ class TokenEncoder(Network):
         with torch.no_grad():
             for name, parameter in self._head():
                 parameter.copy_(_tensor(change[name]).view_as(parameter))
-        start = torch.tensor(SHARPNESS).log() / _SHARPNESS_RATE
-        self.token_sharpness, self.sharpness = (nn.Parameter(start.clone()) for _ in range(2))
+        self.sharpness = nn.Parameter(torch.tensor(SHARPNESS).log() / _SHARPNESS_RATE)
         self.to(device)
 
     def forward(self, table: Table, places: np.ndarray) -> Encoded:
@@ -202,13 +200,9 @@ class TokenEncoder(Network):
             torch.from_numpy(np.argsort(order, kind="stable")).to(table.device)
         ]
 
-    def scales(self) -> tuple[Tensor, Tensor]:
-        """Return the sharpness of the scores by tokens and of those by sentences."""
-        tokens, sentences = (
-            (parameter * _SHARPNESS_RATE).exp().clamp(max=MAX_SHARPNESS)
-            for parameter in (self.token_sharpness, self.sharpness)
-        )
-        return tokens, sentences
+    def scale(self) -> Tensor:
+        """Return the sharpness of the scores by tokens."""
+        return (self.sharpness * _SHARPNESS_RATE).exp().clamp(max=MAX_SHARPNESS)
 
     def delta(self) -> dict[str, np.ndarray]:
         return super().delta() | {name: _array(parameter) for name, parameter in self._head()}
@@ -229,7 +223,7 @@ class TokenEncoder(Network):
         # Without the first token, and the last one of the text.
         inside, states = mask[:, 2:], states[:, 1:-1]
         tokens = functional.normalize(self.tokens(states), dim=-1)
-        weights = functional.softplus(self.weights(states).squeeze(-1) + FIRST_WEIGHT) * inside
+        weights = functional.softplus(self.weights(states).squeeze(-1)) * inside
         weights = weights / weights.sum(1, keepdim=True).clamp(min=1e-6)
         return Encoded(sentences, tokens, weights, inside, ids[:, 1:-1])
 

@@ -29,6 +29,7 @@ from memory_mesh.models.onnx_graph import WIDTH, tensors
 SAMPLE = 200  # texts whose states give the first layer of the tokens
 # What guards: passages, lines of code, and how many times more often each line of the file.
 GUARD_PASSAGES, CODE_LINES, OWN_LINES = 3000, 1500, 12
+FIRST_WEIGHT = 0.5  # of a token of a query, before the softplus
 DATA = Path(memory_mesh.models.__file__).parent / "data"
 GUARD = Path(__file__).with_name("guard.txt")
 SOURCE = Path(memory_mesh.models.__file__).parents[1]  # its lines are code that guards
@@ -88,7 +89,7 @@ def main() -> None:
     head = {
         "tokens.weight": first_layer(base, start, sample),
         "weights.weight": np.zeros(WIDTH, np.float32),
-        "weights.bias": np.zeros(1, np.float32),
+        "weights.bias": np.full(1, FIRST_WEIGHT, np.float32),
     }
     questions = {"everyday": placed(everyday), "general": placed(general),
                  "measured": placed(measured)}  # fmt: skip

@@ -1,13 +1,13 @@
 """Teach the encoder token vectors, in the pass that gives the sentence vector.
 
     python -m bench.tune_encoder.tokens --prepared FILE --out DIR [--seconds 270] [--seeds 4]
-        [--steps 900] [--teacher-steps 300] [--everyday 0.5] [--rate 7e-4]
+        [--steps 900] [--teacher-steps 300] [--everyday 0.5] [--rate 7e-4] [--guard 20]
 
 FILE is what `python -m bench.tune_encoder.prepare` wrote. A text gets a vector of 48 numbers for
 each token, and as a query a weight for each; the score of a candidate is the weighted sum over the
-query's tokens of the best match. The answer is to score higher than texts near to it, by tokens and
-by sentence vectors, and as much as the teachers say; the sentence vectors of other languages, of
-code and of passages are to stay. Seeds differ in their batches only, so that what they learn can be
+query's tokens of the best match. The answer is to score higher than texts near to it, by as much as
+the teachers say, and the sentence vectors of all texts are to stay, those of other languages and of
+code too. Seeds differ in their batches only, so that what they learn can be
 averaged. Within `--seconds` everything is done: a seed whose time is short makes fewer steps, and
 its rate still falls to zero. Needs torch, and is made for a GPU. Writes seed-N.npz after each seed,
 and encoder.npz, their average of rank 16 with `tokens.weight`, `weights.weight` and `weights.bias`;
@@ -38,7 +38,7 @@ from bench.tune_encoder.teaching import Group, Lessons, Teachers, learn
 
 NEGATIVES, NEAREST, GUARDED, RANK = 11, 40, 64, 16
 HELD_OUT = 200  # general questions that measure
-SENTENCES, IN_BATCH, TAUGHT, GUARD = 0.5, 0.15, 1.0, 1.0  # weights of the losses
+IN_BATCH, TAUGHT = 0.15, 1.0  # weights of the losses
 TEACHERS_FRACTION = 0.1  # of the time, for each of the two teachers
 MEASURING = 25.0  # seconds that are kept for it
 _AT_ONCE = 8192  # texts or pairs
@@ -106,42 +106,31 @@ def with_negatives(
 class Course:
     """What a seed learns from."""
 
-    def __init__(self, prepared: Prepared, lessons: Lessons, table: Table) -> None:
+    def __init__(
+        self, prepared: Prepared, lessons: Lessons, table: Table, start: TokenEncoder, guard: float
+    ) -> None:
         self.prepared, self.lessons, self.table = prepared, lessons, table
         self.function_words = torch.tensor(prepared.function_words, device=table.device)
-        self._guard = np.array(prepared.guard)
-        self._kept: Tensor | None = None
+        self._others, self._guard = prepared.guard, guard
+        self._kept = _sentences(start, table)
         self.taught: Mapping[int, Mapping[int, float]] = {}
-
-    def keep(self, encoder: TokenEncoder) -> None:
-        """Take the sentence vectors that are to stay from an encoder."""
-        with torch.no_grad():
-            places, rows = np.unique(self._guard, return_inverse=True)
-            parts = np.array_split(places, max(1, len(places) // 512))
-            vectors = torch.cat([encoder(self.table, part).sentences for part in parts])
-            self._kept = vectors[torch.from_numpy(rows).to(vectors.device)]
 
     def loss(self, encoder: TokenEncoder, rng: random.Random, count: int, part: float) -> Tensor:
         """Return the loss of a new batch."""
         queries = self.lessons.draw(rng, count, part)
         groups = [query.group(_negatives(query, rng), rng) for query in queries]
-        guarded = np.array(rng.choices(range(len(self._guard)), k=GUARDED))
-        places = [query.place for query in queries]
-        encoded = encoder(
-            self.table, np.concatenate([places, np.ravel(groups), self._guard[guarded]])
-        )
-        asked, texts, others = (
-            encoded[:count], encoded[count:-GUARDED], encoded[-GUARDED:]
-        )  # fmt: skip
+        places = np.concatenate([
+            [query.place for query in queries], np.ravel(groups),
+            rng.choices(self._others, k=GUARDED),
+        ])  # fmt: skip
+        encoded = encoder(self.table, places)
+        asked, texts = encoded[:count], encoded[count:-GUARDED]
         # A store may leave function words out, so both ways are learnt.
         mask = content(texts, self.function_words) if rng.random() < 0.5 else texts.mask
-        scale, sentence_scale = encoder.scales()
+        scale = encoder.scale()
         tokens = texts.tokens.unflatten(0, (count, -1))
         mask = mask.unflatten(0, (count, -1))
         scores = scale * token_scores(asked, tokens, mask)
-        sentences = sentence_scale * torch.einsum(
-            "bd,bcd->bc", asked.sentences, texts.sentences.unflatten(0, (count, -1))
-        )
         in_batch = scale * token_scores(asked, tokens[None, :, 0], mask[None, :, 0])
         in_batch = in_batch.masked_fill(self._also_right(queries, groups), -1e4)
         first = torch.zeros(count, dtype=torch.long, device=scores.device)
@@ -152,16 +141,13 @@ class Course:
         diverged = functional.kl_div(
             scores.log_softmax(-1), taught.log_softmax(-1), log_target=True, reduction="batchmean"
         )
-        if self._kept is None:
-            raise ValueError("nothing to keep: call keep first")
-        kept = self._kept[torch.from_numpy(guarded).to(scores.device)]
+        kept = self._kept[torch.from_numpy(places).to(scores.device)]
         return (
             functional.cross_entropy(scores, first)
-            + SENTENCES * functional.cross_entropy(sentences, first)
             + IN_BATCH
             * functional.cross_entropy(in_batch, torch.arange(count, device=first.device))
             + TAUGHT * diverged
-            + GUARD * (1 - (others.sentences * kept).sum(-1)).mean()
+            + self._guard * (1 - (encoded.sentences * kept).sum(-1)).mean()
         )
 
     def _also_right(self, queries: Sequence[Query], groups: Sequence[Sequence[int]]) -> Tensor:
@@ -170,6 +156,15 @@ class Course:
         right = np.stack([np.isin(answers, [*query.gold, *query.neutral]) for query in queries])
         np.fill_diagonal(right, val=False)
         return torch.from_numpy(right).to(self.table.device)
+
+
+def _sentences(encoder: TokenEncoder, table: Table) -> Tensor:
+    """Return the sentence vectors of all texts."""
+    order = np.argsort(table.lengths, kind="stable")
+    parts = np.array_split(order, max(1, len(order) // _AT_ONCE))
+    with torch.no_grad():
+        vectors = torch.cat([encoder(table, part).sentences for part in parts])
+        return vectors[torch.from_numpy(np.argsort(order)).to(table.device)]
 
 
 def average(changes: Sequence[Arrays]) -> dict[str, np.ndarray]:
@@ -215,8 +210,7 @@ def main() -> None:
                if query.negatives]  # fmt: skip
     held_out = min(HELD_OUT, len(general) // 4)
     lessons = Lessons(texts=[], everyday=everyday, general=general[held_out:])
-    course = Course(prepared, lessons, table)
-    course.keep(start)
+    course = Course(prepared, lessons, table, start, given.guard)
     say(f"{len(everyday)} everyday and {len(lessons.general)} general questions have negatives")
     teachers = FastTeachers(prepared.base, lessons, table, steps=given.teacher_steps,
                             seconds=TEACHERS_FRACTION * given.seconds)  # fmt: skip
@@ -234,8 +228,7 @@ def main() -> None:
         changes.append(encoder.delta())
         np.savez(given.out / f"seed-{seed}.npz", **halved(changes[-1]))
         np.savez(given.out / "encoder.npz", **halved(average(changes)))
-        sharpness = [round(scale.item(), 1) for scale in encoder.scales()]
-        say(f"seed {seed}: steps and losses {losses}, sharpness {sharpness}")
+        say(f"seed {seed}: steps and losses {losses}, sharpness {encoder.scale().item():.1f}")
     measured = [*prepared.measured, *(
         replace(query, candidates=[query.gold[0], *query.negatives], gold=query.gold[:1],
                 labels=["general, held out"])
@@ -273,7 +266,7 @@ def _arguments() -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name, default in {
         "seconds": 1e9, "seeds": 4, "steps": 900, "teacher-steps": 300, "batch": 64,
-        "measure": 1, "everyday": 0.5, "rate": 7e-4,
+        "measure": 1, "everyday": 0.5, "rate": 7e-4, "guard": 20.0,
     }.items():  # fmt: skip
         parser.add_argument(f"--{name}", type=type(default), default=default)
     return parser.parse_args()

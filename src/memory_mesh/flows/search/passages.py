@@ -1,21 +1,23 @@
-"""Find the passage of each long memory that fits a query best.
+"""Find the passage of each long memory that fits a query best, and the words that do.
 
 Passages are pieces of the content that was read and checked: stored passages only supply positions
 and vectors. Positions that do not belong to this content, such as those of an older version, are
 ignored, and the content is split again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 
+from memory_mesh.core.errors import EmbeddingError
 from memory_mesh.core.model import In, Kind, Passage, Row, SearchResult
-from memory_mesh.core.search import Query
+from memory_mesh.core.search import Query, WordPair
 from memory_mesh.core.search.lexical import best_cosines
 from memory_mesh.core.search.passages import Piece, best_piece, fitting
 from memory_mesh.core.text import CHARACTERS_PER_TOKEN, estimate
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.write.embed import passage_window
+from memory_mesh.flows.write.embed import embed_texts, embedder_for, passage_window
 
 # Tokens of a passage that is split again; also the window of the smallest usual model.
 _WINDOW = 256
@@ -172,3 +174,21 @@ def _has_more_bytes(text: str, count: int) -> bool:
 
 def _content(memory: Row) -> str:
     return str(memory.fields.get("content"))
+
+
+def word_pairs(
+    context: Context, query: Query, results: Sequence[SearchResult]
+) -> Iterator[Sequence[WordPair]]:
+    """Yield for each result the words that are nearest to those of the query; nothing if there
+    are no token vectors, or the embedder has no words for them or fails."""
+    from memory_mesh.core.search.matches import word_pairs
+
+    embedder = embedder_for(context, query.vector.model) if query.vector else None
+    words = getattr(embedder, "words", None)
+    if not (query.vector and query.vector.tokens and embedder and words):
+        return
+    texts = [result.passage.text if result.passage else result.content for result in results]
+    with suppress(EmbeddingError):
+        asked, *vectors = embed_texts(embedder, [query.text, *texts])
+        for text, vector in zip(texts, vectors, strict=True):
+            yield word_pairs(asked.tokens, words(query.text), vector.tokens, words(text))

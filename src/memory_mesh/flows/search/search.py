@@ -6,15 +6,13 @@ condition, so a wrong index could miss a memory for a moment, but never show one
 not see.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memory_mesh.core import model
 from memory_mesh.core.errors import (
-    EmbeddingError,
     InvalidInput,
     NotFound,
     fraction,
@@ -45,7 +43,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.ports import Snapshot
-from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, WordPair
+from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
 from memory_mesh.core.search.lexical import query_tokens
 from memory_mesh.core.search.mentions import (
     is_general,
@@ -66,7 +64,7 @@ from memory_mesh.flows.context import (
 )
 from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.filters import text_of, where_of
-from memory_mesh.flows.search.passages import best_passages, within
+from memory_mesh.flows.search.passages import best_passages, within, word_pairs
 from memory_mesh.flows.search.readable import (
     KNOWN_POOL,
     changes_of,
@@ -149,6 +147,7 @@ def to_erase(context: Context, memory_id: str | None, key: str | None) -> list[s
     check_names(id=memory_id, key=key)
     given = named(context, memory_id, key)
     if key is None:
+        check_texts(id=given)
         return [str(given)]
     memories = _with_key(context, key)
     chosen = next((one for one in memories if one.id == given), _narrowest(memories))
@@ -669,7 +668,7 @@ def _explain(context: Context, ranked: _Ranked, results: Sequence[SearchResult])
         name: {id_: rank for rank, id_ in enumerate(order(pool, name), start=1)}
         for name in channels
     }
-    pairs = _word_pairs(context, ranked, [_text(result) for result in results])
+    pairs = word_pairs(context, ranked.query, results) if ranked.by_vector else iter(())
     for id_, at, result in ((result.id, positions[result.id], result) for result in results):
         placings = {
             name: Placing(rank[id_], float(pool.signals[name][at]))
@@ -689,27 +688,3 @@ def _explain(context: Context, ranked: _Ranked, results: Sequence[SearchResult])
             )
         )
     return explained
-
-
-def _word_pairs(
-    context: Context, ranked: _Ranked, texts: Sequence[str]
-) -> Iterator[Sequence[WordPair]]:
-    """Yield for each text the words that are nearest to those of the query; nothing if the
-    embedder has no words for its tokens, or fails."""
-    from memory_mesh.core.search.matches import word_pairs
-
-    query = ranked.query
-    if not (query.vector and query.vector.tokens and ranked.by_vector):
-        return
-    embedder = embed.embedder_for(context, query.vector.model)
-    words = getattr(embedder, "words", None)
-    if embedder is None or words is None:
-        return
-    with suppress(EmbeddingError):
-        asked, *vectors = embed.embed_texts(embedder, [query.text, *texts])
-        for text, vector in zip(texts, vectors, strict=True):
-            yield word_pairs(asked.tokens, words(query.text), vector.tokens, words(text))
-
-
-def _text(result: SearchResult) -> str:
-    return result.passage.text if result.passage else result.content
