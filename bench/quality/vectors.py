@@ -29,7 +29,7 @@ class KeptEmbedder:
         self._kept: dict[bytes, Vector] = {}
         if path and path.exists():
             with np.load(path) as saved:
-                if str(saved["model"]) == self.model:
+                if "model" in saved and str(saved["model"]) == self.model:
                     self._read(*(saved[name] for name in ("keys", "vectors", "tokens", "ends")))
 
     def _read(self, keys: Bytes, vectors: Floats, tokens: Bytes, ends: Ints) -> None:

@@ -298,6 +298,21 @@ def test_an_english_query_is_never_taken_as_spelled(house: House, query: str) ->
     assert found == expected
 
 
+def test_memories_in_a_script_that_the_embedder_only_spells_are_not_hidden_for_low_scores(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In default mode; `precise` stays silent."""
+    monkeypatch.setattr(ranker, "MIN_EXPECTED", {"precise": 11.0, "recall": 11.0})
+    mesh, knows = (house.mesh(embedder=English(rate)) for rate in (1.0, 0.3))
+    mesh.add_many(GREEK)
+    assert len(mesh.search("Where does Helen live?")) == len(GREEK)
+    assert mesh.explain("Where does Helen live?").min_score == 0
+    assert mesh.search("Where does Helen live?", mode="precise") == []
+    assert knows.search("Where does Helen live?", use_cache=False) == []
+    mesh.add("Helen lives in Piraeus.")  # read by words, so a low score means something
+    assert mesh.search("Where does Helen live?") == []
+
+
 # --- explanations ---
 
 

@@ -12,14 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memory_mesh.core import model
-from memory_mesh.core.errors import (
-    InvalidInput,
-    NotFound,
-    fraction,
-    one_of,
-    shown,
-    whole_number,
-)
+from memory_mesh.core.errors import InvalidInput, NotFound, fraction, one_of, shown, whole_number
 from memory_mesh.core.intake import key_prefix, normal_text
 from memory_mesh.core.model import (
     ANYTHING,
@@ -90,6 +83,7 @@ MAX_LIMIT = 10_000
 MAX_QUERY_LENGTH = 100_000
 _POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
 _NEAR_MISSES = 3
+_SPELLED = 3  # memories that are read, if all scores are low
 _CHANNELS = (
     "keywords",
     "keywords_context",
@@ -468,7 +462,21 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
         min_score=by_mode if request.min_score is None else request.min_score,
         readable=test, as_of=as_of, known_at=known_at,
     )  # fmt: skip
+    if request.min_score is None and _mode(context, request) == "recall":
+        ranked = _not_silent(context, ranked)
     return _newest_first(context, ranked, request.limit)
+
+
+def _not_silent(context: Context, ranked: _Ranked) -> _Ranked:
+    """Return the same without a minimum score, if none reaches it and the embedder only spells the
+    best memories: in another script than the query's, low scores do not mean that nothing fits."""
+    best = ranked.ranking.best(0, _SPELLED)
+    if best and ranked.by_vector and best[0].score < ranked.min_score:
+        rows = _rows(context, ranked, [each.id for each in best])
+        contents = [str(row.value("content")) for row in rows.values()]
+        if contents and all(embed.is_spelled(context, text) for text in contents):
+            return replace(ranked, rows=rows, min_score=0.0)
+    return ranked
 
 
 def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
