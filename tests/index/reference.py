@@ -210,7 +210,7 @@ class _Search:
             "tokens": max(map(self._matched, self._nearest(row)), default=0.0),
             "tokens_context": self._matched(
                 [
-                    max(own, 0.94 * other)
+                    max(own, 0.94 * other) if self._nearest(before) else own
                     for own, other in zip(self._all(row), self._all(before), strict=True)
                 ]
             ),

@@ -550,7 +550,6 @@ def of_schema_8(tmp_path: Path) -> Path:
     with closing(SqliteStore(file, must_exist=False)) as store:
         store.apply([*rows, passage("x1", "m1", [0.0, 1.0]), plain(Kind.BLOCK, "b1")])
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        connection.execute("DROP TRIGGER memories_lost_tokens")
         for table in ("memories", "synthesized_skills", "records"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN tokens")
         connection.execute("UPDATE mesh_meta SET value = '8' WHERE key = 'schema'")
@@ -585,22 +584,24 @@ def test_a_process_of_the_schema_before_does_not_leave_the_tokens_of_another_tex
     of_schema_8: Path,
 ) -> None:
     tokens = bytes(range(TOKEN_BYTES))
-    new = memory("new", vector=[1.0, 0.0], tokens=tokens)
+    rows = [
+        memory("new", vector=[1.0, 0.0], tokens=tokens),
+        passage("part", "new", [1.0, 0.0], tokens=tokens),
+    ]
     with (
         closing(sqlite3.connect(of_schema_8, isolation_level=None)) as earlier,
         closing(SqliteStore(of_schema_8)) as store,
     ):
         assert earlier.execute("SELECT count(*) FROM memories").fetchone() == (2000,)
-        store.apply([new])
+        store.apply(rows)
         earlier.execute("BEGIN IMMEDIATE")
         earlier.execute("INSERT INTO mesh_meta VALUES ('writing', '')")
-        earlier.execute("UPDATE memories SET pinned = 1 WHERE id = 'new'")
-        kept = earlier.execute("SELECT tokens FROM memories WHERE id = 'new'").fetchone()
         earlier.execute("UPDATE memories SET embedding = x'0000803f' WHERE id = 'new'")
+        earlier.execute("UPDATE records SET embedding = x'0000803f' WHERE id = 'part'")
         earlier.execute("DELETE FROM mesh_meta WHERE key = 'writing'")
         earlier.execute("COMMIT")
-        found = store.get(Kind.MEMORY, ["new"])["new"]
-        assert (kept, found.vector) == ((tokens,), Vector.of("unit", [1.0]))
+        for kind, id_ in ((Kind.MEMORY, "new"), (Kind.PASSAGE, "part")):
+            assert store.get(kind, [id_])[id_].vector == Vector.of("unit", [1.0])
         for revision, values in enumerate(([1.0, 0.0], [0.0, 1.0]), start=1):
             changed = memory(
                 "new", vector=values, tokens=tokens, revision=revision + 1, replaces=revision

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 # the functions that read and write arrays: a command that erases does not search.
 
 _SUFFIX, _PARTIAL = ".index", ".part"
-_MAGIC = b"memory-mesh index 5\n"
+_MAGIC = b"memory-mesh index 6\n"
 _HEAD = len(_MAGIC) + 8  # where the head begins, after the digits of the checksum
 _ALIGNMENT = 64
 

@@ -116,8 +116,14 @@ class Similarity:
             np.maximum.at(all_of, places, nearest)
             all_of[~np.isfinite(all_of)] = 0
             best = maxima(len(all_of), [(places, nearest @ weights)])
+        has_tokens = np.zeros(len(all_of), np.bool_)
+        has_tokens[places] = True
         at, at_before = places_in(memories, own), places_in(memories, before)
-        together = np.maximum(all_of.take(at, axis=0), BEFORE * all_of.take(at_before, axis=0))
+        together = all_of.take(at, axis=0)
+        np.maximum(
+            together, BEFORE * all_of.take(at_before, axis=0), out=together,
+            where=has_tokens.take(at_before)[:, None],
+        )  # fmt: skip
         return np.stack((best.take(at), together @ weights))
 
     def _rows_of(self, slots: Ints) -> tuple[Ints, Ints]:

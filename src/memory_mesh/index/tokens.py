@@ -6,6 +6,7 @@ token of the memory. A cosine compares whole texts, and one detail of a long one
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,6 +20,8 @@ except ImportError:
 
 _NUMBERS = TOKEN_BYTES - 1
 _STEPS = 127.0  # the number that stands for 1
+_MAX_ASKED = 64  # tokens of a query that count: those with the highest weights
+_AT_ONCE = 20_000  # tokens that are compared together
 _WEIGHT = 0x7F  # the bits of a token's last byte that are its weight
 
 
@@ -33,6 +36,8 @@ class QueryTokens:
     def of(cls, data: bytes) -> "QueryTokens | None":
         """Return the tokens of a query's vector; None if it has none."""
         rows = np.frombuffer(data, np.int8).reshape(-1, TOKEN_BYTES)
+        if len(rows) > _MAX_ASKED:
+            rows = rows[np.sort(np.argsort(-(rows[:, -1] & _WEIGHT), kind="stable")[:_MAX_ASKED])]
         weights = (rows[:, -1] & _WEIGHT).astype(np.float32)
         total = float(weights.sum())
         if not total:
@@ -72,11 +77,16 @@ class TokenVectors:
     def nearest(self, rows: Ints, query: QueryTokens) -> Floats:
         """Return for each of these rows, which have tokens, and each token of the query the product
         with the nearest one."""
-        if not len(rows):
-            return np.zeros((0, len(query.codes)), np.float32)
-        counts = self.counts(rows)
-        products = _products(self._take(rows), query.codes)
-        return np.maximum.reduceat(products, np.cumsum(counts) - counts, axis=0).astype(np.float32)
+        nearest = np.empty((len(rows), len(query.codes)), np.float32)
+        ends = np.cumsum(self.counts(rows))
+        # Of long memories in parts: all products together could fill the memory.
+        parts = np.unique(ends // _AT_ONCE, return_index=True)[1].tolist()
+        for first, last in pairwise([*parts, len(rows)]):
+            some = rows[first:last]
+            starts = ends[first:last] - self.counts(some)
+            products = _products(self._take(some), query.codes)
+            nearest[first:last] = np.maximum.reduceat(products, starts - starts[0], axis=0)
+        return nearest
 
     def counts(self, rows: Ints) -> Ints:
         """Return how many tokens each of these rows has."""

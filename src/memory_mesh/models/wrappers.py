@@ -40,6 +40,12 @@ class WrappedEmbedder:
     def count(self, text: str) -> int:
         return self._inner.count(text)
 
+    def words(self, text: str) -> list[str]:
+        """Return the word of each token of a text, as the inner embedder does; none if it has no
+        words."""
+        words: Callable[[str], list[str]] = getattr(self._inner, "words", lambda _: [])
+        return words(text)
+
 
 class CachedEmbedder(WrappedEmbedder):
     """Keeps the vectors of the most recently used texts in memory. Only other texts reach the
@@ -60,12 +66,6 @@ class CachedEmbedder(WrappedEmbedder):
                 other = getattr(self._inner, "of_model", lambda _: None)(model)
                 self._others[model] = CachedEmbedder(other, self._size) if other else None
             return self._others[model]
-
-    @property
-    def words(self) -> Callable[[str], list[str]] | None:
-        """The words of the tokens of a text, as the inner embedder has them; None if it has
-        none."""
-        return getattr(self._inner, "words", None)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a vector for each text. Each of them is then among the most recently used."""

@@ -87,7 +87,6 @@ from memory_mesh.core.model.rows import (
     iso,
     millis,
     parse_time,
-    sound_tokens,
     time_of_id,
 )
 from memory_mesh.core.model.where import (
@@ -144,6 +143,6 @@ __all__ = [
     "columns_in", "content_hash", "copied_json", "creation", "equals", "fault", "fields_of",
     "in_project", "is_expired", "is_list", "is_readable", "is_valid_in", "iso", "like", "may_erase",
     "millis", "not_expired", "of_user", "parse_time", "partition", "partition_for", "partitions",
-    "reach_of", "revise", "rewound", "since_visible", "sound_tokens", "time_of_id", "valid_in",
+    "reach_of", "revise", "rewound", "since_visible", "time_of_id", "valid_in",
     "visible", "visible_from", "visible_to",
 ]  # fmt: skip

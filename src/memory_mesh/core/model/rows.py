@@ -15,7 +15,9 @@ from hashlib import sha256
 from itertools import count, islice
 from math import isfinite
 from secrets import randbits
+from struct import pack
 from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
 
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreCorrupt, shown
 from memory_mesh.core.text import LazyRegex
@@ -229,8 +231,8 @@ class Vector:
     @property
     def of_memory(self) -> "Vector":
         """The same without the tokens that only a query needs: their highest bit is not set."""
-        starts = range(0, len(self.tokens), TOKEN_BYTES)
-        rows = (self.tokens[start : start + TOKEN_BYTES] for start in starts)
+        size, data = TOKEN_BYTES, self.tokens
+        rows = (data[start : start + size] for start in range(0, len(data), size))
         return replace(self, tokens=b"".join(row for row in rows if row[-1] & KEPT_TOKEN))
 
     @classmethod
@@ -239,21 +241,25 @@ class Vector:
         # little-endian.
         return cls(model, array("f", values).tobytes(), tokens)
 
+    @property
+    def token_column(self) -> bytes | None:
+        """The tokens behind a checksum of the vector, which earlier versions replace alone."""
+        return pack("<I", crc32(self.data)) + self.tokens if self.tokens else None
+
     @classmethod
-    def stored(cls, model: str, data: bytes, tokens: object = None) -> "Vector":
-        """Make a vector of what a store has read; see `sound_tokens`."""
-        return cls(model, data, sound_tokens(tokens) if tokens else b"")
+    def stored(cls, model: str, data: bytes, column: object = None) -> "Vector":
+        """Make a vector of what a store has read; see `token_column`."""
+        return cls(model, data, _tokens(column, pack("<I", crc32(data))))
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> "Vector":
         """Return the vector that `as_json` made an object of. Raises `LookupError`, `TypeError` or
         `ValueError`."""
         data = b64decode(given["data"], validate=True)
-        return cls.stored(given["model"], data, given.get("tokens"))
+        return cls(given["model"], data, _tokens(given.get("tokens")))
 
     def as_json(self) -> dict[str, str]:
-        """Return an object that JSON can represent, with the bytes as base64. It has tokens only if
-        the vector has."""
+        """Return an object that JSON can represent, with the bytes as base64."""
         values = {"model": self.model, "data": b64encode(self.data).decode()}
         return values | {"tokens": b64encode(self.tokens).decode()} if self.tokens else values
 
@@ -275,14 +281,17 @@ class Vector:
             return cls(model, b"")
 
 
-def sound_tokens(given: object) -> bytes:
-    """Return the bytes of tokens that a store has read as bytes or as base64. Damaged ones count as
-    absent, so that the rest of the row is still found."""
+def _tokens(column: object, check: bytes = b"") -> bytes:
+    """Return the tokens that a store has read as bytes or as base64, behind `check`; nothing if
+    they are damaged, so that the rest of the row is still found."""
     try:
-        data = b64decode(given) if isinstance(given, str) else given
+        data = b64decode(column) if isinstance(column, str) else column
     except ValueError:
         return b""
-    return data if isinstance(data, bytes) and len(data) % TOKEN_BYTES == 0 else b""
+    if not isinstance(data, bytes) or not data.startswith(check):
+        return b""
+    tokens = data[len(check) :]
+    return tokens if len(tokens) % TOKEN_BYTES == 0 else b""
 
 
 class Sealed(NamedTuple):

@@ -17,7 +17,7 @@ from memory_mesh.core.search.lexical import best_cosines
 from memory_mesh.core.search.passages import Piece, best_piece, fitting
 from memory_mesh.core.text import CHARACTERS_PER_TOKEN, estimate
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.write.embed import embed_texts, embedder_for, passage_window
+from memory_mesh.flows.write.embed import embed_texts, embedder_for, passage_window, words_of
 
 # Tokens of a passage that is split again; also the window of the smallest usual model.
 _WINDOW = 256
@@ -184,11 +184,11 @@ def word_pairs(
     from memory_mesh.core.search.matches import word_pairs
 
     embedder = embedder_for(context, query.vector.model) if query.vector else None
-    words = getattr(embedder, "words", None)
-    if not (query.vector and query.vector.tokens and embedder and words):
+    if not (query.vector and query.vector.tokens and embedder):
         return
     texts = [result.passage.text if result.passage else result.content for result in results]
     with suppress(EmbeddingError):
         asked, *vectors = embed_texts(embedder, [query.text, *texts])
+        words = words_of(embedder, query.text)
         for text, vector in zip(texts, vectors, strict=True):
-            yield word_pairs(asked.tokens, words(query.text), vector.tokens, words(text))
+            yield word_pairs(asked.tokens, words, vector.tokens, words_of(embedder, text))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,
+    TOKEN_BYTES,
     In,
     Key,
     Kind,
@@ -35,7 +37,6 @@ from memory_mesh.core.model import (
     batches,
     checked,
     iso,
-    sound_tokens,
 )
 from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import Embedder, Progress, no_progress
@@ -210,7 +211,8 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
         valid = sum(
             length == len(one.data) == one.dimension * 4 > 0
             and one.finite
-            and sound_tokens(one.tokens) == one.tokens
+            and isinstance(one.tokens, bytes)
+            and len(one.tokens) % TOKEN_BYTES == 0
             for one in vectors
         )
     if not len(texts) == len(vectors) == valid:
@@ -220,10 +222,22 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
                 f"{len(vectors) - valid:,} invalid"
             ),
             expected="for each text a Vector, or a list or an array of finite numbers, all of one "
-            "length",
+            f"length; tokens of a Vector are bytes, {TOKEN_BYTES} for each",
             remedy="check the embedder",
         )
     return vectors
+
+
+def words_of(embedder: Embedder, text: str) -> list[str]:
+    """Return the word of each token of a text, or raise `EmbeddingError`, whatever the embedder
+    does. One that gives none has no attribute `words`."""
+    with _embedding_errors(embedder):
+        words = [*getattr(embedder, "words", lambda _: ())(text)]
+        if all(isinstance(word, str) for word in words):
+            return words
+    raise EmbeddingError(
+        f"{embedder.model} returned no words", expected="a text for each token of a text"
+    )
 
 
 def warn_once(context: Context, what: str) -> None:
@@ -437,9 +451,10 @@ _MOVED_AT_ONCE = 500  # more: nothing is embedded, so a stopped run loses little
 _MAX_ROUNDS = 100  # each round finds only what others wrote during the one before
 
 
-def lacks_vector(row: Row, model: str) -> bool:
-    """Return whether a memory or skill has no vector of a model."""
-    return row.vector is None or row.vector.model != model
+def lacks_vector(row: Row, model: str, *, tokens: bool = False) -> bool:
+    """Return whether a memory or skill has no vector of a model, or none with tokens."""
+    vector = row.vector
+    return vector is None or vector.model != model or (tokens and not vector.tokens)
 
 
 def reembed(context: Context, progress: Progress) -> Reembedded:
@@ -469,6 +484,8 @@ class _Reembedding:
     def __init__(self, context: Context, embedder: Embedder, progress: Progress) -> None:
         self._context, self._embedder, self._progress = context, embedder, progress
         self._stage_name = sha256(embedder.model.encode()).hexdigest()[:12]
+        # Texts without any token that is kept have none, so each is looked at once.
+        self._filled: set[str] = set()
 
     def stage(self) -> None:
         """Write a staged passage for every memory without one."""
@@ -507,6 +524,7 @@ class _Reembedding:
         try:
             plan = decide(ids)
             self._context.store.apply(plan.puts, plan.deletes, seen=plan.seen)
+            self._filled.update(ids if decide == self._plan_filling else ())
         except Conflict:
             return sum(self._write([id_], decide) for id_ in ids) if len(ids) > 1 else 0
         return len(ids)
@@ -589,4 +607,15 @@ class _Reembedding:
         """Return the ids of all memories and skills of the store, of every user, that have no
         vector of this model."""
         rows = (row for kind in CONTENTS for row in paged(self._context, kind, ANYTHING))
-        return [row.id for row in rows if lacks_vector(row, self._embedder.model)]
+        return [
+            row.id
+            for row in rows
+            if lacks_vector(
+                row, self._embedder.model, tokens=self._gives_tokens and row.id not in self._filled
+            )
+        ]
+
+    @cached_property
+    def _gives_tokens(self) -> bool:
+        """Whether the embedder gives tokens."""
+        return bool(embed_texts(self._embedder, ["tokens"])[0].tokens)

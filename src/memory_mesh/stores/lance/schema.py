@@ -276,7 +276,7 @@ def to_arrow(table: Table, rows: Sequence[Row], dimension: int) -> pa.Table:
         row.vector.data if row.vector and row.vector.dimension != dimension else None
         for row in rows
     ]
-    columns["tokens"] = [(row.vector and row.vector.tokens) or None for row in rows]
+    columns["tokens"] = [row.vector.token_column if row.vector else None for row in rows]
     columns["extra"] = [encode_json(extra) if extra else None for extra in extras]
     arrays = [
         values if isinstance(values, pa.Array) else pa.array(values, field.type, size=len(rows))

@@ -315,8 +315,8 @@ def encoded(row: Row, place: int) -> dict[str, object]:
     }
     if row.vector:
         values |= {"embedding": vector_text(row.vector.data), "model": row.vector.model}
-    if row.vector and row.vector.tokens:
-        values[_TOKENS] = f"\\x{row.vector.tokens.hex()}"
+    if row.vector and (column := row.vector.token_column):
+        values[_TOKENS] = f"\\x{column.hex()}"
     extra = {
         name: value
         for name, value in row.fields.items()

@@ -148,8 +148,7 @@ def _adopt(
         "keywords": _dumped(tokens(row["content"])),
         "model": row["model"]
         or (f"unknown/{len(row['embedding']) // 4}" if row["embedding"] else None),
-        # Without a model it has another text or vector than the one of these tokens.
-        "tokens": row["tokens"] if row["model"] else None,
+        "tokens": row["tokens"] if row["model"] else None,  # else those of another text
         **_described(row, read),
     }
     assignments = ", ".join(f"{name} = ?" for name in values)

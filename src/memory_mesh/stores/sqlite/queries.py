@@ -47,15 +47,7 @@ from memory_mesh.core.model import (
     like,
 )
 from memory_mesh.stores.base import comparable, decode_json, dumped_texts, encode_json
-from memory_mesh.stores.sqlite.tables import (
-    BLOCKS,
-    MEMORIES,
-    TOKENS_KNOWN,
-    WRITING,
-    Table,
-    of_kind,
-    table_of,
-)
+from memory_mesh.stores.sqlite.tables import BLOCKS, MEMORIES, WRITING, Table, of_kind, table_of
 
 _FEW = 16  # ids that are parameters
 # SQLite rejects a thousand terms in a row. Bracketed in groups of a hundred, ten thousand are
@@ -127,9 +119,7 @@ class Writing:
         """Keep the triggers from logging a change of ours as one of another program."""
         if kind is Kind.MEMORY and not self._marked:
             self._marked = True
-            self._connection.execute(
-                "INSERT OR REPLACE INTO mesh_meta VALUES (?, ?)", (WRITING, TOKENS_KNOWN)
-            )
+            self._connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES (?, '')", (WRITING,))
 
     def finish(self) -> None:
         """Remove the mark before the transaction ends."""
@@ -214,7 +204,7 @@ def _encoded(row: Row, layout: Layout) -> list[Any]:
         extra = {name: fields[name] for name in layout.extra if fields.get(name) is not None}
         values.append(_encode_extra(extra) if extra else None)
         vector = row.vector
-        values += (vector.data, vector.model, vector.tokens or None) if vector else (None,) * 3
+        values += (vector.data, vector.model, vector.token_column) if vector else (None,) * 3
     if table is MEMORIES:
         values.append(fields.get("project") or "memory-lane")
     return values

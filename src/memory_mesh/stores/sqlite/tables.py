@@ -144,7 +144,6 @@ def derived_faults(file: Path) -> list[str]:
 # transactions changes memories, it has a row in `mesh_meta`, which no other connection sees.
 
 WRITING = "writing"  # the key of that row
-TOKENS_KNOWN = "tokens"  # its value; a process of schema 8, which has none, may have the file open
 
 # A process of an earlier version may have the file open and would append blocks without a seal. The
 # function is known only to connections of this version, so the statement fails there and its name
@@ -198,11 +197,6 @@ AND {_BY_ANOTHER}
   BEGIN
     {_log("OLD.partition", "OLD.id")}
   END""",
-    # Whoever does not know tokens leaves those of the vector before.
-    f"""CREATE TRIGGER memories_lost_tokens AFTER UPDATE OF embedding ON memories
-  WHEN NEW.tokens IS NOT NULL AND NEW.tokens IS OLD.tokens AND NEW.embedding IS NOT OLD.embedding
-    AND NOT EXISTS (SELECT 1 FROM mesh_meta WHERE key = '{WRITING}' AND value = '{TOKENS_KNOWN}')
-  BEGIN UPDATE memories SET tokens = NULL WHERE id = NEW.id; END""",
 )
 
 
