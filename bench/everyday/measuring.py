@@ -95,10 +95,13 @@ def ask(
                 now.append(question.at)
                 results = mesh.search(question.text, limit=DEPTH, min_score=0.0, use_cache=False)
                 scored = [(ids[result.id], result.score) for result in results]
+                # What a program gets that sets nothing.
+                default = mesh.search(question.text, limit=DEPTH, use_cache=False)
+                ours = {OURS: [ids[result.id] for result in default]}
                 yield Asked(
                     world=world,
                     question=question,
-                    found={**cut(scored, len(world.memories)), **plain.ranked(question)},
+                    found=cut(scored, len(world.memories)) | ours | plain.ranked(question),
                     scored=scored,
                 )
 
