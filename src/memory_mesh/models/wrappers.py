@@ -40,11 +40,10 @@ class WrappedEmbedder:
     def count(self, text: str) -> int:
         return self._inner.count(text)
 
-    def words(self, text: str) -> list[str]:
-        """Return the word of each token of a text, as the inner embedder does; none if it has no
-        words."""
-        words: Callable[[str], list[str]] = getattr(self._inner, "words", lambda _: [])
-        return words(text)
+    @property
+    def words(self) -> Callable[[str], list[str]] | None:
+        """What gives the word of each token of a text; None if the inner embedder has none."""
+        return getattr(self._inner, "words", None)
 
 
 class CachedEmbedder(WrappedEmbedder):

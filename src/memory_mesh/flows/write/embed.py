@@ -232,7 +232,7 @@ def words_of(embedder: Embedder, text: str) -> list[str]:
     """Return the word of each token of a text, or raise `EmbeddingError`, whatever the embedder
     does. One that gives none has no attribute `words`."""
     with _embedding_errors(embedder):
-        words = [*getattr(embedder, "words", lambda _: ())(text)]
+        words = [*(getattr(embedder, "words", None) or (lambda _: ()))(text)]
         if all(isinstance(word, str) for word in words):
             return words
     raise EmbeddingError(
@@ -617,5 +617,6 @@ class _Reembedding:
 
     @cached_property
     def _gives_tokens(self) -> bool:
-        """Whether the embedder gives tokens."""
-        return bool(embed_texts(self._embedder, ["tokens"])[0].tokens)
+        """Whether the embedder gives tokens; only one that has words does."""
+        has_words = getattr(self._embedder, "words", None) is not None
+        return has_words and bool(embed_texts(self._embedder, ["tokens"])[0].tokens)
