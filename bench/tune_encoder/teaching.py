@@ -1,5 +1,5 @@
-"""How the encoder and its teachers learn. A teacher is the shipped reader, which reads question and
-text together, tuned further.
+"""How the encoder and its teachers learn. A teacher is the reader of bench.train_reader,
+which reads question and text together, tuned further.
 
 There are two teachers. Each learns on the questions of one half of the authors and teaches those of
 the other half, so that none has learnt the answers that it scores. General questions are taught by

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from memory_mesh.core.model import TOKEN_BYTES
+from memory_mesh.core.model import KEPT_TOKEN, TOKEN_BYTES
 from memory_mesh.index.arrays import Array, Columns, Flags, Floats, GrowingArray, Ints
 
 try:
@@ -22,7 +22,7 @@ _NUMBERS = TOKEN_BYTES - 1
 _STEPS = 127.0  # the number that stands for 1
 _MAX_ASKED = 64  # tokens of a query that count: those with the highest weights
 _AT_ONCE = 20_000  # tokens that are compared together
-_WEIGHT = 0x7F  # the bits of a token's last byte that are its weight
+_WEIGHT = KEPT_TOKEN - 1  # the bits of a token's last byte that are its weight
 
 
 @dataclass(frozen=True, slots=True)
