@@ -70,7 +70,7 @@ def test_the_mesh_finds_by_meaning_with_the_local_model_and_the_learnt_ranker(
         mesh.add_many([(fact, None) for fact in FACTS])
         explained = mesh.explain(QUESTION)
         first, *others = mesh.search(QUESTION)
-    assert (explained.ranker, explained.model) == ("learnt", "memory-mesh/MiniLM-everyday-1")
+    assert (explained.ranker, explained.model) == ("learnt", "memory-mesh/MiniLM-everyday-2")
     assert first.content == FERRY
     assert 0.3 < first.score < 1
     assert all(other.score < first.score for other in others)

@@ -1,7 +1,7 @@
 """Teach the encoder token vectors, in the pass that gives the sentence vector.
 
-    python -m bench.tune_encoder.tokens --prepared FILE --out DIR [--seconds 270] [--seeds 4]
-        [--steps 900] [--teacher-steps 300] [--everyday 0.5] [--rate 7e-4] [--guard 20]
+    python -m bench.tune_encoder.tokens --prepared FILE --out DIR [--seconds 270] [--seeds 2]
+        [--steps 900] [--teacher-steps 300] [--everyday 0.5] [--rate 1.4e-3] [--guard 20]
 
 FILE is what `python -m bench.tune_encoder.prepare` wrote. A text gets a vector of 48 numbers for
 each token, and as a query a weight for each; the score of a candidate is the weighted sum over the
@@ -265,8 +265,8 @@ def _arguments() -> argparse.Namespace:
     for name in ("prepared", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name, default in {
-        "seconds": 1e9, "seeds": 4, "steps": 900, "teacher-steps": 300, "batch": 64,
-        "measure": 1, "everyday": 0.5, "rate": 7e-4, "guard": 20.0,
+        "seconds": 1e9, "seeds": 2, "steps": 900, "teacher-steps": 300, "batch": 64,
+        "measure": 1, "everyday": 0.5, "rate": 1.4e-3, "guard": 20.0,
     }.items():  # fmt: skip
         parser.add_argument(f"--{name}", type=type(default), default=default)
     return parser.parse_args()

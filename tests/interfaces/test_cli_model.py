@@ -37,7 +37,7 @@ def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
 def test_a_missing_model_is_told_with_its_remedy_and_nothing_is_fetched(cli, fetched, tmp_path):
     said = cli("model", "status")
     assert said.code == 1
-    assert said.out.startswith("[MemoryMesh] memory-mesh/MiniLM-everyday-1 is missing\n")
+    assert said.out.startswith("[MemoryMesh] memory-mesh/MiniLM-everyday-2 is missing\n")
     assert "run `memory-mesh model fetch`" in said.out
     assert str(tmp_path / "cache") in said.out
     assert fetched == []
@@ -48,9 +48,9 @@ def test_a_fetched_model_is_ready_and_a_second_fetch_does_nothing(cli, fetched):
     first = cli("model", "fetch")
     assert (first.code, first.err.count("\n")) == (0, 1)
     assert first.err.startswith(
-        "[MemoryMesh] memory-mesh is downloading memory-mesh/MiniLM-everyday-1 (84 MB) to "
+        "[MemoryMesh] memory-mesh is downloading memory-mesh/MiniLM-everyday-2 (84 MB) to "
     )
-    assert first.out.startswith("[MemoryMesh] memory-mesh/MiniLM-everyday-1 is ready\n")
+    assert first.out.startswith("[MemoryMesh] memory-mesh/MiniLM-everyday-2 is ready\n")
     assert cli("model", "fetch") == replace(first, err="") == cli("model", "status")
     assert len(fetched) == 1
 

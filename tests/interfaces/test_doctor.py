@@ -264,7 +264,7 @@ def test_a_store_of_the_published_model_is_told_of_the_newer_one_until_it_is_cha
     said = cli("doctor")
     assert said.out.startswith("[MemoryMesh] Doctor: 17 checks, all passed.\n")
     assert (
-        f"vectors      of {PUBLISHED_MODEL}, which still works; memory-mesh/MiniLM-everyday-1 "
+        f"vectors      of {PUBLISHED_MODEL}, which still works; memory-mesh/MiniLM-everyday-2 "
         "finds more; run"
     ) in said.out
     assert cli("reembed").code == 0

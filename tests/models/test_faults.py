@@ -47,9 +47,9 @@ class Fault:
 
 
 FAULTS = {
-    "no answer at all": Fault([Answer(hang=True)], CallTimedOut, 1, timeout=0.3),
-    "a late answer": Fault([Answer(body=GOOD, delay=5.0)], CallTimedOut, 1, timeout=0.3),
-    "a slow drip": Fault([Answer(body=GOOD, drip=0.05)], CallTimedOut, 1, timeout=0.5),
+    "no answer at all": Fault([Answer(hang=True)], CallTimedOut, 1, timeout=1.0),
+    "a late answer": Fault([Answer(body=GOOD, delay=5.0)], CallTimedOut, 1, timeout=1.0),
+    "a slow drip": Fault([Answer(body=GOOD, drip=0.05)], CallTimedOut, 1, timeout=1.0),
     "too many requests": Fault([Answer(status=429, body=QUOTING)], RateLimited, 4),
     "too many requests, come back in an hour": Fault(
         [Answer(status=429, headers={"Retry-After": "3600"})], RateLimited, 1

@@ -43,9 +43,9 @@ def test_it_makes_vectors_of_384_dimensions_and_length_1_under_the_documents_nam
 ) -> None:
     vectors = local.embed(TEXTS)
     assert [(vector.model, vector.dimension) for vector in vectors] == [
-        ("memory-mesh/MiniLM-everyday-1", 384)
+        ("memory-mesh/MiniLM-everyday-2", 384)
     ] * len(TEXTS)
-    assert local.model == "memory-mesh/MiniLM-everyday-1"
+    assert local.model == "memory-mesh/MiniLM-everyday-2"
     for vector in vectors:
         assert math.isclose(cosine(vector, vector), 1, abs_tol=1e-5)
 

@@ -23,7 +23,7 @@ def loaded(folder: Path, **arguments: object) -> Settings:
 def test_the_local_model_is_the_default(tmp_path: Path) -> None:
     embedder = make_embedder(loaded(tmp_path))
     assert embedder is not None
-    assert (embedder.model, embedder.window) == ("memory-mesh/MiniLM-everyday-1", 256)
+    assert (embedder.model, embedder.window) == ("memory-mesh/MiniLM-everyday-2", 256)
 
 
 def test_hashing_and_none_are_chosen_by_name(tmp_path: Path) -> None:

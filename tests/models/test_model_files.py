@@ -214,7 +214,7 @@ def test_a_download_is_announced_once_with_its_size_and_its_place(
     monkeypatch.setattr(model_files, "SOURCES", ways)
     find_model(empty)
     [line] = caplog.messages
-    assert "downloading memory-mesh/MiniLM-everyday-1 (84 MB)" in line
+    assert "downloading memory-mesh/MiniLM-everyday-2 (84 MB)" in line
     assert str(empty.built) in line
     assert "MEMORY_MESH_OFFLINE=1" in line
     find_model(empty)
@@ -356,9 +356,9 @@ def test_the_known_hashes_are_those_of_the_published_files_and_of_the_graph_made
     assert HASHES == {
         "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-        "encoder.npz": "a9bfd0a9accff43514a79d866c2d0abfd2e6b85d78d55260bb4fbc9564c85f04",
-        "everyday-35dde311e39c.onnx": (
-            "35dde311e39c478c33196b0369cccb7d030276bf96452cb3764f23c67c1bd3af"
+        "encoder.npz": "4c163e1f7ececf716e8151d01d9568347682c59a849eb59ffce6ff9999969125",
+        "everyday-59a6ceae0f51.onnx": (
+            "59a6ceae0f519fab690f07b5f5de0176ac13bcff0d75511a0c1621f6185f8543"
         ),
         "model-d1b3f97d4327.onnx": (
             "d1b3f97d4327b66f9c4bad2440d5a32b80b0432f16a299c1e9b088c91117553a"
