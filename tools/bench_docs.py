@@ -193,7 +193,8 @@ of the found claims that are right, recall the fraction of the labelled claims t
 - *Blind* sentences were written and labelled by someone who did not know the rules. After the first look classes of errors were
   fixed with these sentences in view, such as words of irony and nouns that were not known.
 - The *second look* is the figure to trust: sentences of another writer who did not know the rules. None of them was a reason
-  to change a rule, nor was a label changed; forms of changes were added later, with other texts in view. Forms that the rules do not know are missed; a missed statement is stored as a memory without a claim.
+  to change a rule, nor was a label changed; forms of changes were added later, with other texts in view. Forms that the rules do not
+  know are missed; a missed statement is stored as a memory without a claim.
 - FactConsolidation has statements of which later ones contradict earlier ones. *First*: the newest one is the first result.
   *Above older*: it is above the statement that it replaces. The set was in view when the order was chosen.
 """
