@@ -192,8 +192,9 @@ of the found claims that are right, recall the fraction of the labelled claims t
 - *Own* sentences were written together with the rules, so their figures only show that the rules do what they were made for.
 - *Blind* sentences were written and labelled by someone who did not know the rules. After the first look classes of errors were
   fixed with these sentences in view, such as words of irony and nouns that were not known.
-- The *second look* is the figure to trust: sentences of another writer who did not know the rules. No rule was changed after it,
-  nor any label. Forms that the rules do not know are missed; a missed statement is stored as a memory without a claim.
+- The *second look* is the figure to trust: sentences of another writer who did not know the rules. None of them was a reason
+  to change a rule, nor was a label changed; forms of changes were added later, with other texts in view. Forms that the rules do not
+  know are missed; a missed statement is stored as a memory without a claim.
 - FactConsolidation has statements of which later ones contradict earlier ones. *First*: the newest one is the first result.
   *Above older*: it is above the statement that it replaces. The set was in view when the order was chosen.
 """

@@ -6,8 +6,8 @@ Prints precision and recall on the labelled sentences of tests/data/claims, with
 every missed claim: `own` was written with the rules, `blind` by someone who did not know them. The
 first figures on `blind` are kept as `first_look`; later ones come after classes of errors were
 fixed. `second_look` has the figures on the sentences of a second writer who did not know the rules;
-no rule was changed after it. If DIR contains `memagentbench/Conflict_Resolution.parquet`, the
-single-hop questions of FactConsolidation are asked too: how often the newest fact is the first
+no rule was changed because of them. If DIR contains `memagentbench/Conflict_Resolution.parquet`,
+the single-hop questions of FactConsolidation are asked too: how often the newest fact is the first
 result, and how often it is above the fact that it replaces. FILE keeps vectors between runs. The
 result is written to FOLDER; without DIR the figures of FactConsolidation in it stay.
 """

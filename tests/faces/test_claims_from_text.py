@@ -39,6 +39,14 @@ def test_a_plain_statement_is_compared_with_what_is_known(
     assert after("Ana works at Acme.", second) == expected
 
 
+def test_a_change_that_is_told_with_a_comment_supersedes_what_was_true_before() -> None:
+    assert after("I live in Berlin.", "We moved to Munich, the flat is tiny.") == [
+        ("superseded", None, BEFORE),
+        ("active", AT, None),
+    ]
+    assert after("I work at Siemens.", "I joined Tinder.") == [("active", None, None)] * 2
+
+
 @pytest.mark.parametrize(
     ("since", "start"),
     [

@@ -14,13 +14,16 @@ from memory_mesh.core.claims.phrases import (
     RELATIVE,
     TYPES,
     Attribute,
-    Clause,
+    are_employers,
+    are_known_places,
     attribute,
     entity,
     is_fit,
     is_name,
     is_place,
     is_someone,
+    named_attribute,
+    product_kind,
     rewritten,
     word_set,
 )
@@ -46,7 +49,8 @@ class Statement:
 _Forms = tuple[Callable[[str, str], Statement | None], ...]
 
 _NO_STATEMENT = re.compile(r"[?;…*\"“”()\[\]{}<>|\n]|\.\.| [–—-]+ |--")
-_CORRECTED = re.compile(r", not [\w.:-]+$")  # "the port is 8080, not 8081"
+# "The port is 8080, not 8081", "the stand-up is at 10:30 instead of 9:30".
+_CORRECTED = re.compile(r"(?:, not|,? (?:instead of|rather than)) [\w.:-]+(?: [\w.:-]+)?$")
 _USERS, _ASSISTANTS = (
     frozenset(("user", "human")),
     frozenset(("assistant", "ai", "bot", "model", "system")),
@@ -63,7 +67,8 @@ _LEAD = re.compile(
 def find_statement(text: str, *, speaker: str | None = None) -> Statement | None:
     """Return the statement of a text that is one plain statement as a whole, else None.
 
-    "I" and "my" are the speaker, or "user"; "we" and "our" are "team".
+    A change may be followed by a comment. "I" and "my" are the speaker, or "user"; "we" and "our"
+    are "team", except that "we" live where the speaker lives.
     """
     text = (
         _LEAD.sub("", text.strip().replace("’", "'").replace("`", ""), count=1)
@@ -72,24 +77,67 @@ def find_statement(text: str, *, speaker: str | None = None) -> Statement | None
     )
     if not text or _NO_STATEMENT.search(text):
         return None
-    text = _CORRECTED.sub("", " ".join(text.split()).rstrip("!").removesuffix("."))
+    text = " ".join(text.split()).rstrip("!").removesuffix(".")
     if turn := _TURN.match(text):
         role = turn[1].casefold()
         if role in _ASSISTANTS:
             return None
         speaker, text = speaker if role in _USERS else turn[1], text[turn.end() :]
-    return _found(rewritten(text), (speaker or "").strip() or "user")
+    user = (speaker or "").strip() or "user"
+    return _found(text, user) or _commented(text, user)
 
 
-def _found(clause: Clause, user: str) -> Statement | None:
+# What may follow a change: its reason, its consequence, another sentence. Not another value: "the
+# stand-up moved to 10:30, on Fridays to 11:00".
+_COMMENT = re.compile(
+    r"(?:[.!,](?: and)?|(?= (?:because|so|after|thanks to) )) (?:(?i:because|since|so|after|"
+    r"thanks to|which|see|please|he|she|it|it's|they|i|i'm|we|we're|the|my|our|his|her|their|this|"
+    r"there)\b|[A-Z]\w+ (?:has|is|was|\w+ed)\b)"
+)
+# In a comment these words may doubt the change, limit it, take it back or tell of another one.
+_LIMITS = word_set(
+    """again allegedly also although anymore apparently assume back before believe but cancelled
+    claims could didn disaster doubt dream either ended except fake false fired guess hear heard
+    hope however idea if instead joke joked joking kidding lasted later left lie lied longer maybe
+    might mistake moved not only or over perhaps plan planned plans probably quit returned reverted
+    rolled rumor rumour said say says seems should sometimes soon speak suppose supposedly tell
+    temporarily temporary then think thinks though till told too undid undone unless until usually
+    want wanted wants week weekend weekends wish would wrong yet"""
+)
+
+
+def _commented(text: str, user: str) -> Statement | None:
+    """Return the change that a text begins with, if the rest is a comment: "We moved to Oslo, the
+    flat is tiny". Not an end: its memory is not valid any more, and the comment may be."""
+    comment = _COMMENT.search(text)
+    if comment is None or not _TOLD.search(text, 0, comment.start()):
+        return None
+    if not _LIMITS.isdisjoint(re.findall(r"[a-z]+", text[comment.start() :].casefold())):
+        return None
+    found = _found(text[: comment.start()], user)
+    return found if found and found.starts else None
+
+
+def _found(text: str, user: str) -> Statement | None:
+    clause = rewritten(_CORRECTED.sub("", text))
     changed, when = _when(clause.text)
-    found = _first(_CHANGES, changed, user)
+    found = _first(_CHANGES, changed, user) if _TOLD.search(changed) else None
     if found is None:
-        found, when = _first(_STATES, clause.text, user), None
-    if found is None or (clause.ended and found.starts):
+        # "I started working at Acme last week"
+        state, when = (changed, when) if clause.starts or clause.ended else (clause.text, None)
+        found = _first(_STATES, state, user)
+    if found is None or (clause.ended and found.starts) or _is_passing(found, clause.since or when):
         return None
     starts, ended = found.starts or clause.starts, found.ended or clause.ended
     return replace(found, starts=starts and not ended, ended=ended, since=clause.since or when)
+
+
+def _is_passing(found: Statement, since: str | None) -> bool:
+    """Return whether a change is planned, or holds for a day: "moved to 11:00 today"."""
+    words = (since or "").casefold()
+    return words.startswith("next ") or (
+        found.predicate == "time" and words.startswith(("today", "this "))
+    )
 
 
 def _first(forms: _Forms, clause: str, user: str) -> Statement | None:
@@ -99,49 +147,55 @@ def _first(forms: _Forms, clause: str, user: str) -> Statement | None:
 # Verbs between a subject and a value: the predicate (empty: the verb itself), the type of the
 # value, whether only one value at a time can be true, and whether the subject is a person (None: it
 # is not).
+_VERB_ROWS = (
+    (r"works (?:at|for)|is employed (?:at|by)", "employer", "name", True, True),
+    (r"works as an?", "job", "word", True, True),
+    (r"lives in|resides in", "residence", "place", True, True),
+    (r"(?<=^I )is (?:based|located) in", "residence", "place", True, True),
+    (r"is married to", "spouse", "person", True, True),
+    (r"reports to", "manager", "person", True, True),
+    (r"speaks|likes|loves|enjoys|hates|dislikes|drinks|eats|smokes|plays", "", "favourite",
+     False, True),
+    (r"is allergic to", "allergic to", "thing", False, True),
+    (r"is a citizen of", "citizen of", "place", False, True),
+    (r"was born on", "born on", "date", True, True),
+    (r"was born in", "born in", "date", True, True),
+    (r"was born in", "born in", "place", True, True),
+    ((r"uses(?= port )|listens on(?= \d)|(?:(?:runs|listens) |is (?:(?:running|listening|"
+      r"exposed|available) )?)on(?= port )"),
+     "port", "port", True, False),
+    (r"(?:runs(?: on)?|is (?:on|at|running)|uses)(?= version )", "version", "version", True,
+     False),
+    (r"owns|uses", "", "thing", False, False),
+    (r"is owned by", "owner", "person", True, False),
+    (r"belongs to", "owner", "person", True, None),
+    (r"is led by|is headed by", "led by", "person", True, False),
+    (r"is called|is named", "name", "name", True, False),
+    (r"is (?:located|based|headquartered|hosted|situated) in", "location", "place", True,
+     False),
+    (r"is hosted (?:on|at|by|with)", "hosted on", "name", True, False),
+    (r"costs", "price", "amount", True, False),
+    (r"weighs", "weight", "amount", True, False),
+    (r"is due(?: on| by| in)?", "deadline", "date", True, False),
+    (r"expires(?: on| in)?", "expires", "date", True, False),
+    (r"(?:starts|begins) at", "start time", "time", True, False),
+    (r"(?:starts|begins) (?:on|in)", "start date", "date", True, False),
+    (r"(?:ends|finishes) at", "end time", "time", True, False),
+    (r"opens at", "opening time", "time", True, False),
+    (r"closes at", "closing time", "time", True, False),
+)  # fmt: skip
 _VERBS = tuple(
     (re.compile(rf"(.+?) ({verb}) (\S.*)"), predicate, type_, exclusive, of_people)
-    for verb, predicate, type_, exclusive, of_people in (
-        (r"works (?:at|for)|is employed (?:at|by)", "employer", "name", True, True),
-        (r"lives in|resides in", "residence", "place", True, True),
-        (r"(?<=^I )is (?:based|located) in", "residence", "place", True, True),
-        (r"is married to", "spouse", "person", True, True),
-        (r"reports to", "manager", "person", True, True),
-        (r"speaks|likes|loves|enjoys|hates|dislikes|drinks|eats|smokes|plays", "", "favourite",
-         False, True),
-        (r"is allergic to", "allergic to", "thing", False, True),
-        (r"is a citizen of", "citizen of", "place", False, True),
-        (r"was born on", "born on", "date", True, True),
-        (r"was born in", "born in", "date", True, True),
-        (r"was born in", "born in", "place", True, True),
-        ((r"uses(?= port )|listens on(?= \d)|(?:(?:runs|listens) |is (?:(?:running|listening|"
-          r"exposed|available) )?)on(?= port )"),
-         "port", "port", True, False),
-        (r"(?:runs(?: on)?|is (?:on|at|running)|uses)(?= version )", "version", "version", True,
-         False),
-        (r"owns|uses", "", "thing", False, False),
-        (r"is owned by", "owner", "person", True, False),
-        (r"belongs to", "owner", "person", True, None),
-        (r"is led by|is headed by", "led by", "person", True, False),
-        (r"is called|is named", "name", "name", True, False),
-        (r"is (?:located|based|headquartered|hosted|situated) in", "location", "place", True,
-         False),
-        (r"is hosted (?:on|at|by|with)", "hosted on", "name", True, False),
-        (r"costs", "price", "amount", True, False),
-        (r"weighs", "weight", "amount", True, False),
-        (r"is due(?: on| by| in)?", "deadline", "date", True, False),
-        (r"expires(?: on| in)?", "expires", "date", True, False),
-        (r"(?:starts|begins) at", "start time", "time", True, False),
-        (r"(?:starts|begins) (?:on|in)", "start date", "date", True, False),
-        (r"(?:ends|finishes) at", "end time", "time", True, False),
-        (r"opens at", "opening time", "time", True, False),
-        (r"closes at", "closing time", "time", True, False),
-    )
-)  # fmt: skip
+    for verb, predicate, type_, exclusive, of_people in _VERB_ROWS
+)
+# Most texts have none of the verbs, and are not tried with each pattern.
+_ANY_VERB = re.compile(rf" (?:{'|'.join(verb for verb, *_ in _VERB_ROWS)}) ")
 
 
 def _verb_form(clause: str, user: str) -> Statement | None:
     """Ana works at Acme."""
+    if not _ANY_VERB.search(clause):
+        return None
     for pattern, predicate, type_, exclusive, of_people in _VERBS:
         if match := pattern.fullmatch(clause):
             if predicate == "name" and not re.match(r"(?:my|our) ", match[1], re.IGNORECASE):
@@ -150,7 +204,8 @@ def _verb_form(clause: str, user: str) -> Statement | None:
             fits = TYPES[type_](value) and (
                 of_people is False or is_someone(match[1]) == bool(of_people)
             )
-            if fits and (subject := entity(match[1], user)):
+            is_family = predicate == "residence" and match[1] == "We"
+            if fits and (subject := entity("I" if is_family else match[1], user)):
                 return Statement(
                     subject=subject,
                     predicate=predicate or match[2],
@@ -163,7 +218,10 @@ def _verb_form(clause: str, user: str) -> Statement | None:
 _IS = re.compile(r"(.+?)(?: is| are| =)(?: (?:on|at|in|set to))? (\S.*)")
 # Not "Dish Name: Soup": a field of a form.
 _LABEL = re.compile(r"(\S+(?: (?![A-Z][a-z])\S+)*): (\S.*)")
-_IS_OF = re.compile(r"(.+?) is ((?:the|our|my|[^']+(?:'s|s')) \S.*)")
+_IS_OF = re.compile(
+    r"(.+?) is ((?:the|our|my|[^']+(?:'s|s')|(?:C[EFOT]O|captain|chair|head|mayor|president) of) "
+    r"\S.*)"
+)
 
 
 def _attribute_form(clause: str, user: str) -> Statement | None:
@@ -176,6 +234,9 @@ def _attribute_form(clause: str, user: str) -> Statement | None:
     return _stated(named, match[1]) if match and named and named.exclusive else None
 
 
+_ARTICLE = re.compile(r"^(?:an?|my|our|the) (?:new |used |old )?")
+
+
 def _stated(found: Attribute | None, value: str, **marks: object) -> Statement | None:
     """Return the statement that an attribute has a value, if it is of the attribute's type."""
     if found is None or not TYPES[found.type](value):
@@ -183,7 +244,7 @@ def _stated(found: Attribute | None, value: str, **marks: object) -> Statement |
     stated = Statement(
         subject=found.subject,
         predicate=found.predicate,
-        value=value,
+        value=_ARTICLE.sub("", value) if found.type == "model" else value,
         exclusive=found.exclusive,
         starts=found.is_new,
     )
@@ -193,12 +254,12 @@ def _stated(found: Attribute | None, value: str, **marks: object) -> Statement |
 _AGE = re.compile(r"(.+?) (is|(?:just )?turned) (\d{1,3})( years old)?")
 _EVENT = re.compile(
     r"((?:[Tt]he|[Oo]ur) .+?|(?i:breakfast|lunch|dinner|stand-?up|retro|planning|demo|sync|launch|"
-    r"kick-?off|training)) is (?:at|on|in) (\S.*)"
+    r"kick-?off|training)) (?:is|are) (?:at|on|in) (\S.*)"
 )
 # "The restaurant is in Rome" may be about any restaurant.
 _PLACED = re.compile(
     r"our .+|.+ (?:office|offsite|retreat|conference|workshop|summit|wedding|party|servers?|"
-    r"database|cluster|data|backups?)",
+    r"database|cluster|data|backups?|docs|wiki)",
     re.IGNORECASE,
 )
 _KINDS = {"time": "time", "date": "date", "place": "location"}
@@ -225,76 +286,68 @@ def _event_form(clause: str, user: str) -> Statement | None:
 
 _WHEN = re.compile(rf",? (?:(?:on|in) (?P<date>{DATE})|(?P<relative>{RELATIVE}))")
 _TO = r"(?: from (?P<a>.+?))? to (?P<v>.+)"
-_BEFORE_WHEN = re.compile(r",? (?=on |in |yesterday|today|recently|this |last )", re.IGNORECASE)
-_DID = r"(?:has )?(?:just |recently )?"
-_CHANGED = (
-    r"(?P<verb>changed|moved|raised|lowered|increased|reduced|decreased|updated|upgraded|bumped|"
-    r"extended|pushed(?: back)?|postponed|delayed|renamed|migrated|switched|set)"
+_BEFORE_WHEN = re.compile(
+    r",? (?=on |in |yesterday|today|recently|this |last |\w+ \w+ ago)", re.IGNORECASE
 )
-_ACTIVE = re.compile(rf"(?P<s>I|We|[A-Z]\S+) {_DID}{_CHANGED} (?P<p>(?!from |to ).+?){_TO}")
+_DID = r"(?:has )?(?:just |recently |finally )?"
+_CHANGES_TO = (
+    "changed|moved|raised|lowered|increased|reduced|decreased|updated|upgraded|bumped|extended|"
+    "pushed back|pushed|postponed|delayed|renamed|migrated|switched|set|cut|shortened|adjusted|"
+    "shifted|slipped|rescheduled|brought forward|relocated"
+)
+_GOES_TO = "went up|went down|went|gone up|gone down|rose|risen|dropped|fell|fallen"
+# Every change has one of these words: the patterns of changes are not tried without.
+_TOLD = re.compile(
+    rf"\b(?:{_CHANGES_TO}|{_GOES_TO}|joined|started|began|left|quit|stopped|gave up|given up|"
+    r"resigned|sold|swapped|traded|replace[ds]|succeed(?:s|ed)|took over|appointed|elected|made|"
+    r"named|became|become|instead|is on|new|now|no longer|any ?more|since|as of|from)\b"
+)
+# Who else changes things. Not "the plan" and "the example", which only may.
+_AGENT = (
+    r"(?:They|(?:The|My|Our) (?:agency|airline|bank|board|boss|city|clinic|client|committee|"
+    r"company|council|court|customer|doctor|insurer|landlord|manager|organisers?|provider|school|"
+    r"team|vet))"
+)
+_ACTIVE = re.compile(
+    rf"(?P<s>I|We|{_AGENT}|[A-Z]\S+) {_DID}(?P<verb>{_CHANGES_TO}) (?P<p>(?!from |to ).+?){_TO}"
+)
 _PASSIVE = re.compile(
-    rf"(?P<p>.+?) (?:(?:was|has been|got|has) )?(?:just |recently )?"
-    rf"(?:{_CHANGED}|went(?: up| down)?|rose|dropped|fell|slipped){_TO}"
+    rf"(?P<p>.+?) (?:(?:was|has been|got|has) )?(?:just |recently |finally )?"
+    rf"(?:(?P<verb>{_CHANGES_TO})|{_GOES_TO}){_TO}"
 )
-_MOVED = re.compile(rf"(?P<s>.+?) {_DID}(?:moved|relocated){_TO}")
 _SWITCHED = re.compile(
-    rf"(?P<s>I|We|[A-Z]\S+) {_DID}(?:switched|moved|migrated|changed) from (?P<a>.+?) to "
-    r"(?P<v>.+?) for (?P<p>.+)"
+    rf"(?P<s>I|We|[A-Z]\S+) {_DID}(?:switched|(?:switched|moved|migrated|changed) from (?P<a>.+?))"
+    r" to (?P<v>.+?) for (?P<p>(?(a)|(?!the )).+)"  # "to English for the call" is soon over
 )
 _INSTEAD = re.compile(r"(?P<s>I|We|[A-Z]\S+) uses (?P<v>.+?) instead of (?P<a>.+?) for (?P<p>.+)")
-_LEFT = re.compile(rf"(?P<s>.+?) {_DID}(?:left|quit|resigned from) (?P<v>.+)")
 _SUCCEEDED = re.compile(
     rf"(?P<v>.+?) {_DID}(?:replaced|succeeded|took over from|replaces|succeeds) (?P<a>.+?) "
     r"as (?P<p>.+)"
 )
 _BECAME = re.compile(
-    rf"(?P<v>.+?) {_DID}(?:was (?:appointed|named|made|elected)|became|become) (?P<p>.+)(?P<a>)"
+    rf"(?P<v>.+?) {_DID}(?:was (?:appointed|named|made|elected)|became|become|took over as) "
+    r"(?P<p>.+)(?P<a>)"
 )
-_PLACES = word_set(
-    """amsterdam athens atlanta auckland austin austria australia bangalore bangkok barcelona basel
-    beijing belgium berlin bern boston brazil brisbane brooklyn brussels bucharest budapest
-    california cairo canada chicago chile china cologne copenhagen dallas delhi denmark denver dubai
-    dublin edinburgh england finland florence florida france frankfurt geneva germany ghent glasgow
-    greece hamburg helsinki houston hungary india ireland israel istanbul italy japan kenya krakow
-    kyiv kyoto lagos leipzig lima lisbon london lyon madrid manchester marseille melbourne mexico
-    miami milan montreal mumbai munich nairobi naples netherlands norway nuremberg oslo oxford paris
-    perth philadelphia poland porto portland portugal prague rome rotterdam salzburg santiago
-    scotland seattle seoul shanghai singapore sofia spain stockholm stuttgart sweden switzerland
-    sydney taipei tallinn texas tokyo toronto turin utrecht valencia vancouver vienna vilnius wales
-    warsaw zurich zürich"""
-) | {
-    "new york",
-    "san francisco",
-    "los angeles",
-    "hong kong",
-    "new zealand",
-    "cape town",
-    "buenos aires",
-    "tel aviv",
-}
 
 
-def _are_known_places(*values: str | None) -> bool:
-    """Return whether values are surely places: "moved to" may also mean another employer, team
-    or tool."""
-    return all(
-        is_place(value) and value.partition(", ")[0].removeprefix("the ").casefold() in _PLACES
-        for value in values
-        if value
-    )
+_OWN_NAME = re.compile(r"^(?:his|her|their) (?=(?:name|surname|email|address|phone number)$)")
 
 
 def _change_form(clause: str, user: str) -> Statement | None:
     """The deadline moved from Monday to Friday. We moved the wiki from Confluence to Notion."""
     match = _ACTIVE.fullmatch(clause) or _PASSIVE.fullmatch(clause)
-    if not match or not is_someone(match.groupdict().get("s", "I")):
+    agent = match.groupdict().get("s", "I") if match else ""
+    if not match or not (is_someone(agent) or re.fullmatch(_AGENT, agent)):
         return None
-    thing, value, previous = match["p"], match["v"], match["a"]
+    thing, previous = _OWN_NAME.sub(f"{agent}'s ", match["p"]), match["a"]
+    value = match["v"].removeprefix("version ")
     marks = {"starts": True, "previous": previous}
     if found := attribute(thing, user):
-        return _stated(found, value, **marks)
-    if not re.match(r"(?:the|our|my) |[^\W\da-z]", thing):
-        return None  # "we moved on to Friday"
+        # "My boss moved to Oslo" is about where they are, not who.
+        is_named = found.type != "person" or match["verb"] in ("changed", "switched")
+        return _stated(found, value, **marks) if is_named else None
+    if not re.match(r"(?!(?:I|We)$)(?:(?:the|our|my) |[^\W\da-z])", thing):
+        return None  # "we moved on to Friday", "we upgraded to the new plan"
     kind, subject = _changed_kind(match["verb"] or "", value), entity(thing, user)
     if (
         kind is None
@@ -313,64 +366,156 @@ _KIND_TYPES = {predicate: type_ for type_, predicate in _KINDS.items()} | {
 }
 _VERB_KINDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("upgraded", "updated", "bumped"), ("version",)),
-    **dict.fromkeys(("moved", "migrated"), ("time", "date", "location")),
-    **dict.fromkeys(("pushed", "pushed back", "postponed", "delayed"), ("time", "date")),
+    **dict.fromkeys(("moved", "migrated", "shifted"), ("time", "date", "location")),
+    **dict.fromkeys(
+        ("pushed", "pushed back", "postponed", "delayed", "slipped", "rescheduled",
+         "brought forward", "changed", "set"),
+        ("time", "date"),
+    ),
+    "relocated": ("location",),
     "renamed": ("name",),
-}
+}  # fmt: skip
 
 
 def _changed_kind(verb: str, value: str) -> str | None:
     """Return the attribute that a verb changes to a value: a version, a name, a time, a date or
     a location."""
     return next(
-        (kind for kind in _VERB_KINDS.get(verb, ()) if TYPES[_KIND_TYPES[kind]](value)), None
+        (
+            kind
+            for kind in _VERB_KINDS.get(verb, ())
+            if TYPES[_KIND_TYPES[kind]](value)
+            # "They moved to GCC 13", "the level changed to 5"
+            and not (kind == "location" and re.search(r" \d", value))
+            and not (verb in ("changed", "set") and value.isdigit())
+        ),
+        None,
     )
 
 
-def _moved_form(clause: str, user: str) -> Statement | None:
-    """Ana moved from Oslo to Berlin. The office moved to Lisbon."""
-    if not (match := _MOVED.fullmatch(clause)) or not (subject := entity(match["s"], user)):
-        return None
-    if not _are_known_places(match["v"], match["a"]):
-        return None
-    predicate = "residence" if is_someone(match["s"]) else "location"
-    return _stated(
-        Attribute(subject, predicate, "place"), match["v"], starts=True, previous=match["a"]
+# Changes of home and work: the predicate, what the values have to be, and whether the value is
+# over.
+_PERSONAL = tuple(
+    (re.compile(rf"(?P<s>.+?) {_DID}{change}"), predicate, fits, ended)
+    for change, predicate, fits, ended in (
+        (rf"moved(?: back| house)?{_TO}", "residence", are_known_places, False),
+        (rf"relocated{_TO}", "residence", lambda *values: all(map(is_place, values)), False),
+        (r"left (?P<a>.+?) for (?P<v>.+)", "residence", are_known_places, False),
+        (r"moved (?:away from|out of) (?P<v>.+)", "residence", are_known_places, True),
+        ((r"(?:left|quit) (?P<a>.+?) (?:for|to join|and (?:has )?(?:joined|works? (?:at|for))) "
+          r"(?P<v>.+)"),
+         "employer", are_employers, False),
+        ((r"(?:joined|(?:started|began)(?: at| (?:work|(?:my|an?)(?: new)? job) (?:at|with))) "
+          r"(?P<v>.+?)(?: as an? (?!.*(?:customer|guest|member|student|volunteer))[\w -]+)?"),
+         "employer", are_employers, False),
+        ((r"(?:left|quit|resigned from)(?: (?:my|the|his|her) job (?:at|with))? "
+          r"(?P<v>(?!.* for ).+)"),
+         "employer", are_employers, True),
     )
+)  # fmt: skip
+_MOTIVE = re.compile(
+    r" for (?:good|work|love|family reasons|(?:my|his|her|a) (?:new )?(?:boyfriend|career|family|"
+    r"girlfriend|husband|job|partner|studies|wife))$"
+)
+
+
+def _personal_form(clause: str, user: str) -> Statement | None:
+    """Ana moved from Oslo to Berlin. The office moved to Lisbon. I joined Acme. Ana left Acme."""
+    clause = _MOTIVE.sub("", clause)
+    for pattern, predicate, fits, ended in _PERSONAL:
+        if not (match := pattern.fullmatch(clause)):
+            continue
+        value, previous = str(match["v"]), match.groupdict().get("a")
+        if not fits(*filter(None, (value, previous))):
+            continue
+        # Not "production started at Acme".
+        is_person = is_someone(match["s"]) and not re.search(r"(?:ing|ion|ment|work)$", match["s"])
+        is_family = match["s"] == "We"
+        is_product = product_kind(value) not in (None, "car")  # "I left Vim for Emacs"
+        if predicate == "employer" and (is_family or is_product or not is_person):
+            return None
+        subject = entity("I" if is_family else match["s"], user)
+        type_ = "name" if predicate == "employer" else "place"
+        named = subject and Attribute(subject, predicate if is_person else "location", type_)
+        return _stated(named or None, value, starts=not ended, ended=ended, previous=previous)
+    return None
 
 
 # "For speed" tells why, "for chat" tells what for.
 _REASONS = re.compile(
     r".*(?:\b(?:reasons?|fun|speed|performance|costs?|price|compliance|money|privacy|comfort|"
-    r"convenience|ease)|ity|ness)"
+    r"convenience|ease|weeks|months|years|summer|winter)|ity|ness)"
 )
 
 
 def _switched_form(clause: str, user: str) -> Statement | None:
     """We switched from Slack to Teams for chat. We use Teams instead of Slack for chat."""
     match = _SWITCHED.fullmatch(clause) or _INSTEAD.fullmatch(clause)
-    if not match or not is_someone(match["s"]) or not TYPES["thing"](match["a"]):
+    if not match or not is_someone(match["s"]) or not TYPES["thing"](match["a"] or match["v"]):
         return None
     subject, purpose = entity(match["s"], user), re.sub(r"^(?:the|our|my) ", "", match["p"])
-    if not subject or not is_fit(purpose, 3) or _REASONS.fullmatch(purpose):
+    if not subject or not is_fit(purpose, 3) or not TYPES["thing"](purpose):
+        return None
+    if _REASONS.fullmatch(purpose) or are_known_places(match["v"]):
         return None
     return _stated(
         Attribute(subject, purpose, "thing"), match["v"], starts=True, previous=match["a"]
     )
 
 
-def _left_form(clause: str, user: str) -> Statement | None:
-    """Ana left Acme."""
-    if (
-        not (match := _LEFT.fullmatch(clause))
-        or not is_someone(match["s"])
-        or _are_known_places(match["v"])
-    ):
-        return None
-    subject = entity(match["s"], user)
-    return (
-        _stated(Attribute(subject, "employer", "name"), match["v"], ended=True) if subject else None
+# Changes of what someone has. With `p` the attribute is named, else the products tell it.
+_REPLACED = tuple(
+    re.compile(rf"(?P<s>(?:The |Our |My )?\S+) {_DID}{change}")
+    for change in (
+        (r"(?:has|got|has got) a new (?P<p>[^,:]+?)(?:[,:]| called| named) (?P<v>.+)"),
+        (r"(?:switched|changed) (?P<p>bank|dentist|doctor|insurer|lawyer|provider|supplier|vet)s"
+         rf"{_TO}"),
+        rf"(?:switched|changed){_TO} as (?:my|our|his|her) (?P<p>.+)",
+        (r"sold (?P<a>.+?)(?: for \S+(?: euros| dollars| pounds)?)?,?(?: and)? (?:bought|got) "
+         r"(?P<v>.+)"),
+        r"(?:swapped|traded in|traded|replaced) (?P<a>.+?) (?:for|with) (?P<v>.+)",
+        r"(?:switched|moved|migrated|changed) from (?P<a>.+?) to (?P<v>.+)",
     )
+)  # fmt: skip
+# Other things may be new ones among several: "we have a new channel".
+_SINGLE = (" number", " address", " email", " name", " job", " car", " bank")
+
+
+def _replaced_form(clause: str, user: str) -> Statement | None:
+    """I have a new boss, Priya. I switched to GLS as my bank. I sold the Golf and bought a Kona."""
+    for match in filter(None, (pattern.fullmatch(clause) for pattern in _REPLACED)):
+        parts, subject = match.groupdict(), entity(match["s"], user)
+        noun, previous = parts.get("p"), _ARTICLE.sub("", parts.get("a") or "")
+        if noun is None:
+            noun = product_kind(match["v"])
+            if noun not in (product_kind(previous), previous):
+                continue
+        found = named_attribute(subject, noun) if subject and noun else None
+        if (
+            found
+            and found.exclusive
+            and (found.type == "person" or parts.get("a") or f" {noun}".endswith(_SINGLE))
+        ):
+            return _stated(found, match["v"], starts=True, previous=previous or None)
+    return None
+
+
+# "To Postgres 16", "from Postgres 14 to 16".
+_UPGRADED = re.compile(
+    rf"(?:I|We) (?:(?P<did>{_DID}(?:upgraded|updated)(?: from (?:(?P<m>[A-Za-z]\S*) )?"
+    r"(?P<a>\d\S*))? to)|is on) (?:(?P<n>[A-Za-z]\S*) )?(?:version )?(?P<v>v?\d\S*)"
+)
+
+
+def _upgraded_form(clause: str, user: str) -> Statement | None:
+    """We upgraded to Postgres 16. We are on Python 3.12."""
+    match = _UPGRADED.fullmatch(clause)
+    # "We are on page 12" is about a book.
+    if not match or not (match["did"] or re.search(r"\d\.\d", match["v"])):
+        return None
+    subject = entity(match["n"] or match["m"] or "", user)
+    named = Attribute(subject, "version", "version") if subject else None
+    return _stated(named, match["v"], starts=bool(match["did"]), previous=match["a"])
 
 
 def _successor_form(clause: str, user: str) -> Statement | None:
@@ -414,5 +559,12 @@ def _when(clause: str) -> tuple[str, str | None]:
 
 # Each returns the statement of a clause in the third person present, or None. A change may tell
 # when it was.
-_CHANGES: _Forms = (_moved_form, _switched_form, _left_form, _successor_form, _change_form)
+_CHANGES: _Forms = (
+    _personal_form,
+    _switched_form,
+    _replaced_form,
+    _upgraded_form,
+    _successor_form,
+    _change_form,
+)
 _STATES: _Forms = (_preference_form, _verb_form, _attribute_form, _age_form, _event_form)

@@ -69,7 +69,8 @@ DATE = (
 )
 RELATIVE = (
     rf"(?i:yesterday|today|recently|this (?:morning|week|month|year|spring|summer)"
-    rf"|last (?:night|week|month|year|spring|summer|autumn|fall|winter|{_DAY}|{_MONTH}))"
+    rf"|last (?:night|week|month|year|spring|summer|autumn|fall|winter|{_DAY}|{_MONTH})"
+    r"|(?:an?|two|three|four|five|six|\d{1,2}) (?:day|week|month|year)s? ago)"
 )
 _NUMBER = (
     r"(?:\d[\d.,]*\S*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|"
@@ -121,6 +122,8 @@ def is_place(text: str) -> bool:
     """Return whether a text looks like a place, with its country or not, or like a data centre:
     eu-west-1."""
     city, comma, country = text.partition(", ")
+    if city.casefold() in _ORIGINS:
+        return False  # "the docs are in English"
     return (is_name(city) or _matches(r"[a-z]{2,}(?:-[a-z]+)*-\d\w?", city)) and (
         not comma or is_name(country)
     )
@@ -162,6 +165,10 @@ TYPES: dict[str, Callable[[str], bool]] = {
         is_name(value) or _matches(r"\+?\d[\d ()./-]+\d|(?=\S*[\d@._/#:-])\S+", value)
     ),
     "word": _is_plain,
+    # "My car is a Golf", not "my car is at Bosch".
+    "model": lambda value: (
+        _matches(r"an? \S.*", value) and is_name(re.sub(r"^an? (?:new |used |old )?", "", value))
+    ),
     "favourite": lambda value: (
         is_fit(re.sub(r"^an? ", "", value), 5)
         and not re.search(r"^(?:in|on|at|for) |^the$|^the .*\b[a-z]+$|/", value)
@@ -171,6 +178,107 @@ TYPES: dict[str, Callable[[str], bool]] = {
         and _DESCRIPTIONS.isdisjoint(value.casefold().split())
     ),
 }
+
+# --- names that tell what a change is about ---
+
+_PLACES = word_set(
+    """aachen aarhus aberdeen adelaide albania alicante amsterdam ankara antwerp argentina athens
+    atlanta auckland augsburg austin austria australia baltimore bangalore bangkok barcelona basel
+    bavaria beijing belfast belgium belgrade bergen berlin bern bielefeld bilbao birmingham bochum
+    bologna bonn bordeaux boston bratislava brazil bremen bremerhaven brighton brisbane bristol brno
+    brooklyn bruges brussels bucharest budapest bulgaria cairo calgary california cambridge canada
+    canberra cardiff chemnitz chennai chicago chile china cleveland cologne colombia copenhagen
+    cracow croatia cyprus dallas darmstadt delft delhi denmark denver detroit dortmund dresden dubai
+    dublin duisburg durban düsseldorf edinburgh egypt eindhoven england erfurt erlangen espoo essen
+    estonia finland florence florida france frankfurt freiburg galway gdansk geneva genoa germany
+    ghent glasgow gothenburg graz greece grenoble groningen haarlem hamburg hannover hanover
+    heidelberg helsinki honolulu houston hungary hyderabad iceland india indonesia ingolstadt
+    innsbruck ireland israel istanbul italy jakarta japan jena johannesburg karachi karlsruhe kassel
+    kenya kiel klagenfurt krakow kyiv kyoto lagos lahore latvia lausanne leeds leicester leiden
+    leipzig leuven lille lima limerick linz lisbon lithuania liverpool ljubljana london lucerne
+    luxembourg lviv lyon maastricht madrid mainz malaga malaysia malmö malta manchester manila
+    mannheim marburg marseille melbourne mexico miami milan minneapolis montpellier montreal
+    morocco mumbai munich münster nagoya nairobi nantes naples netherlands newcastle nigeria
+    nijmegen norway norwich nottingham nuremberg odense osaka oslo osnabrück ottawa oxford
+    paderborn palermo paris perth peru philadelphia philippines pittsburgh poland porto portland
+    portugal potsdam poznan prague regensburg reykjavik riga rome rostock rotterdam saarbrücken
+    salzburg santiago sapporo sarajevo scotland seattle seoul serbia seville shanghai sheffield
+    shenzhen singapore slovakia slovenia sofia southampton spain stavanger stockholm strasbourg
+    stuttgart sweden switzerland sydney taipei taiwan tallinn tampere tartu texas thailand
+    thessaloniki tokyo toronto toulouse trieste trondheim tübingen turin turku uganda ukraine ulm
+    uppsala utrecht valencia vancouver venice verona vienna vietnam vilnius wales warsaw wellington
+    wiesbaden winnipeg winterthur wolfsburg wroclaw wuppertal würzburg zagreb zaragoza zurich
+    zürich"""
+) | {
+    "new york", "san francisco", "los angeles", "hong kong", "new zealand", "cape town",
+    "buenos aires", "tel aviv", "san diego", "rio de janeiro", "ho chi minh city", "kuala lumpur",
+    "new orleans", "salt lake city", "south africa", "south korea", "united states", "the hague",
+}  # fmt: skip
+# What a product is, by the first word of its name.
+_PRODUCTS = {
+    product: kind
+    for kind, products in {
+        "car": """alfa audi bmw citroen citroën clio corolla corsa cupra dacia fiat ford golf honda
+            hyundai jaguar jeep kia kona lexus mazda mercedes mini mitsubishi nissan octavia opel
+            passat peugeot polestar polo porsche prius renault seat skoda subaru suzuki tesla
+            toyota vauxhall volkswagen volvo vw yaris zoe""",
+        "laptop": "chromebook macbook surface thinkpad xps zenbook",
+        "browser": "brave chrome chromium edge firefox librewolf opera safari vivaldi",
+        "editor": "emacs helix neovim nvim pycharm sublime vim vscode zed",
+        "database": "cockroachdb mariadb mongodb mysql oracle postgres postgresql sqlite",
+        "password manager": "1password bitwarden dashlane keepass keepassxc lastpass nordpass",
+    }.items()
+    for product in products.split()
+}
+# People join, start at and leave these, too, and do not work there.
+_NOT_EMPLOYERS = word_set(
+    """academy amnesty army association band board bumble call channel chapter choir church class
+    club college committee community congress costco council course crew discord duolingo eu
+    facebook federation fitness forum gmail grade greenpeace group guild gym high hinge
+    instagram ios kindergarten kita labour league lesson level linkedin linux lions mastodon
+    mcfit meeting mensa montessori movement music nato navy netflix network newsletter o2
+    office orchestra page parliament party patreon plus premium preschool prime programme
+    reddit rotary school scouts senate server signal skype slack society spotify staff step
+    strava team teams telegram telekom threads tiktok tinder tv twitter un union university
+    verdi verizon vodafone wechat whatsapp windows youtube zoom
+    adam alex alice ana andrea andrew anna anne ben bob carl carol chris claire clara daniel david
+    elena emily emma eva felix frank george hannah ian jack james jan jane jen jess jim joe john
+    jonas julia kate kim laura lea leo lena lily lisa lucas lucy luke maria mark marie martin mary
+    matt max mia michael mike mum nick nina olivia paul peter rachel robert sam sara sarah simon
+    sophie steve susan thomas tim tom"""
+)
+
+
+def are_known_places(*values: str | None) -> bool:
+    """Return whether values are surely places: "moved to" may also mean another employer, team
+    or tool."""
+    return all(
+        is_place(value) and value.partition(", ")[0].removeprefix("the ").casefold() in _PLACES
+        for value in values
+        if value
+    )
+
+
+def are_employers(*values: str | None) -> bool:
+    """Return whether values are names that may be those of employers."""
+    return all(
+        is_name(value)
+        and not value[0].isdigit()
+        and not are_known_places(value)
+        and _NOT_EMPLOYERS.isdisjoint(value.casefold().split())
+        for value in values
+        if value
+    )
+
+
+def product_kind(phrase: str) -> str | None:
+    """Return what a product is: "an old VW Golf" is a car."""
+    words = phrase.casefold().split()
+    plain = (word for word in words if word not in ("a", "an", "my", "our", "the", "old", "new"))
+    return _PRODUCTS.get(next(plain, ""))
+
+
+# --- attributes ---
 
 # Nouns of attributes that have one value at a time, by the type of the value.
 _NOUNS = {
@@ -182,13 +290,16 @@ _NOUNS = {
             discount distance duration fare fee frequency headcount height interval length limit
             margin mileage period population premium price quota rate rent retention salary size
             temperature threshold timeout ttl volume wage weight width window""",
+        "model": "car laptop van",
         "port": "port",
         "version": "version",
-        "person": """accountant assignee author boss boyfriend captain ceo cfo chair chairman
-            chairperson chairwoman chancellor contact coo cto dad dentist director doctor father
-            fiancé fiancée girlfriend gp governor head husband king landlady landlord lawyer lead
-            leader manager mayor mom mother mum owner president principal queen sponsor spouse
-            supervisor therapist vet wife""",
+        "person": """accountant assignee auditor author babysitter barber boss boyfriend captain
+            cardiologist carer ceo cfo chair chairman chairperson chairwoman chancellor cleaner
+            coach contact coo cto dad dentist director doctor father fiancé fiancée girlfriend gp
+            governor hairdresser head husband king landlady landlord lawyer lead leader manager
+            mayor mechanic midwife mom mother mum nanny officer optician owner paediatrician
+            pediatrician physio physiotherapist president principal queen secretary solicitor
+            sponsor spouse supervisor therapist trainer treasurer vet wife""",
         "place": (
             "birthplace capital city continent country destination headquarters hometown location "
             "region venue"
@@ -207,7 +318,7 @@ _NOUNS = {
 # Without an owner only these are clear enough: "Price: 5 euros" may be anything's price, "the time
 # is 10:30" is soon over.
 _ALONE = word_set(
-    "deadline port timeout budget rent owner ttl retention headcount ceo cto cfo coo "
+    "deadline port timeout budget rent limit owner ttl retention headcount ceo cto cfo coo "
     "president mayor"
 )
 _UNCLEAR = ("full name", "first name", "job title", "blood type", "zip code")
@@ -284,13 +395,13 @@ def attribute(phrase: str, user: str) -> Attribute | None:
     elif match := _OF.fullmatch(phrase):
         owner, noun = entity(match[2], user), match[1]
     else:
-        found = _named("", _without_article(phrase))
+        found = named_attribute("", _without_article(phrase))
         if found is None or not found.exclusive or not _is_clear_alone(found.predicate.casefold()):
             return None
         return replace(found, subject=found.predicate, predicate="is")
     if owner is None or owner.split()[-1].casefold() in _NOT_OWNERS:
         return None
-    return _named(owner, noun) if noun != "capital" or is_name(owner) else None
+    return named_attribute(owner, noun) if noun != "capital" or is_name(owner) else None
 
 
 def _is_clear_alone(noun: str) -> bool:
@@ -299,7 +410,8 @@ def _is_clear_alone(noun: str) -> bool:
     )
 
 
-def _named(subject: str, noun: str) -> Attribute | None:
+def named_attribute(subject: str, noun: str) -> Attribute | None:
+    """Return the attribute of a subject that a noun names: "new boss"."""
     is_new, noun = (
         noun.startswith("new "),
         re.sub(r"^(?:new|current|present) ", "", noun, flags=re.IGNORECASE),
@@ -348,10 +460,19 @@ _PERFECT = {
     "preferred": "prefers",
 }
 _BE = {"am": "is", "are": "is", "have": "has", "do": "does"}
-_SHORT = (("'m ", " am "), ("'re ", " are "), ("'ve ", " have "), ("n't ", " not "))
+_SHORT = (
+    ("'m ", " am "), ("'re ", " are "), ("'ve ", " have "), ("n't ", " not "),
+    ("last name ", "surname "),
+)  # fmt: skip
 _IS_SHORT = re.compile(
     r"([A-Z]\w+)'s (?=(?:now |no longer |currently )?(?:working|living|based|married|allergic|"
     r"employed|called)\b)"
+)
+# "Moved to Oslo last week". Not "set" and "quit", which may be commands.
+_SUBJECTLESS = re.compile(
+    r"(?:just |finally )?(?:moved|relocated|joined|started|left|stopped|sold|switched|changed|"
+    r"upgraded|raised|lowered|increased|bumped|pushed|postponed|renamed|migrated) ",
+    re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(
     r"(I|i|We|we) (no longer |just )?(?:(?:really|much|strongly|generally) (?=prefer|like|love|"
@@ -362,21 +483,22 @@ _MOMENT = re.compile(
     rf"({DATE}|{RELATIVE}|the (?:start|beginning) of the (?:week|month|year)|(?i:now))(?:$|,? "
     r"(?=\S))"
 )
+_FROM_NOW = r"(?:now|from (?:now|here|today|this (?:week|month|year))(?: on(?:wards?)?)?)"
 _NOW = re.compile(
-    r"^(?:now|from (?:now|today) on),? (?=\S)|,? (?:now|from (?:now|today) on|effective "
-    r"immediately)$| now (?=\S)",
+    rf"^{_FROM_NOW},? (?=\S)|,? (?:{_FROM_NOW}|effective immediately)$| now (?=\S)",
     re.IGNORECASE,
 )
 _PRESENT = re.compile(
     r"^(?:currently|at the moment|nowadays|these days),? (?=\S)| "
     r"(?:currently|still|officially)(?= \S)"
-    r"|,? (?:currently|at the moment|at present|nowadays|these days)$", re.IGNORECASE
+    r"|,? (?:currently|at the moment|at present|nowadays|these days|instead)$", re.IGNORECASE
 )  # fmt: skip
 _NO_LONGER = re.compile(r"(.+?) no longer (\S.*)")
 _NOT_ANY_MORE = re.compile(r"(.+?) (?:does not (\w+)|is not) (.+?) (?:any ?more|any longer)")
 _USED_TO = re.compile(r"(.+?) used to (\w+) (\S.*)")
 _STOPPED = re.compile(
-    r"(.+?) (?:has )?(?:(?:just |recently )?(started|began)|stopped|quit) (\w+ing) (\S.*)"
+    r"(.+?) (?:has )?(?:just |recently |finally )?(?:(started|began)|stopped|quit|gave up|"
+    r"given up) (\w+ing) (\S.*)"
 )
 _HAS_BEEN = re.compile(rf"(.+?) has (?:been|({'|'.join(_PERFECT)})) (\S.*)")
 
@@ -384,6 +506,8 @@ _HAS_BEEN = re.compile(rf"(.+?) has (?:been|({'|'.join(_PERFECT)})) (\S.*)")
 def rewritten(text: str) -> Clause:
     """Return a statement in the third person present, with its marks."""
     text, clause = f"{text} ", Clause("")
+    if _SUBJECTLESS.match(text):
+        text = f"I {text[0].lower()}{text[1:]}"
     for short, long in _SHORT:
         text = text.replace(short, long)
     text = _IS_SHORT.sub(r"\1 is ", text.strip(), count=1)
