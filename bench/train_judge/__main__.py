@@ -1,7 +1,7 @@
 """Train the judge of pairs: does a newer statement replace or end an older one?
 
-    python -m bench.train_judge --prepared FILE --out DIR [--seconds 170] [--seeds 2] [--steps 900]
-        [--without u3,u12] [--rate 7e-4] [--batch 192] [--masked 0.05]
+    python -m bench.train_judge --prepared FILE --out DIR [--seconds 170] [--seeds 2] [--steps 1100]
+        [--without u3,u12] [--rate 7e-4] [--batch 192] [--masked 0.3]
     python -m bench.train_judge --prepared FILE --out DIR --measure-test
 
 FILE is what `python -m bench.train_judge.prepare` wrote. Learns a low-rank change of
@@ -163,7 +163,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--without", type=lambda text: text.split(","), default=[])
     parser.add_argument("--measure-test", action="store_true")
     for name, default in {
-        "seconds": 1e9, "seeds": 2, "steps": 900, "batch": 192, "rate": 7e-4, "masked": 0.05,
+        "seconds": 1e9, "seeds": 2, "steps": 1100, "batch": 192, "rate": 7e-4, "masked": 0.3,
         "worst": 10,
     }.items():  # fmt: skip
         parser.add_argument(f"--{name}", type=type(default), default=default)
