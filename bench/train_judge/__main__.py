@@ -41,8 +41,8 @@ from bench.train_judge.measuring import (
     show_written,
     temperature,
 )
-from bench.train_judge.network import Judge, average, first_change
-from bench.tune_encoder.network import Arrays, Table
+from bench.train_judge.network import RANK, Judge, first_change
+from bench.tune_encoder.network import Arrays, Table, average
 from bench.tune_encoder.teaching import learn
 
 # The fraction of each source in a batch. Nearly all near pairs of a memory hold side by side, and
@@ -104,7 +104,7 @@ def train(prepared: Prepared, table: Table, given: argparse.Namespace) -> dict[s
         losses = learn(judge, loss, given.steps, rate=given.rate, seconds=seconds)
         changes.append(judge.delta())
         logits_of(f"seed {seed}, steps and losses {losses}", changes[-1])
-    change = average(changes)
+    change = average(changes, RANK)
     divisor = temperature(measured, logits_of("average", change))
     print(f"temperature {divisor:.2f}", flush=True)
     return change | {name: change[name] / divisor for name in ("head.weight", "head.bias")}

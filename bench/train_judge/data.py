@@ -5,18 +5,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+
+from bench.tune_encoder.prepared import packed_weights, read_weights
 
 CLASSES = ("replaces", "ends", "both", "unrelated")
 CHANGE, NO_CHANGE = (0, 1), (2, 3)  # classes
 # Where a pair comes from: written as a pair; written as one that both hold, the other way round;
 # made of two written pairs; a change of a world; two near memories of a world.
 SOURCES = ("written", "swapped", "crossed", "changed", "near")
-SPECIAL = (0, 101, 102, 103)  # padding, [CLS], [SEP], [MASK]
-_WORDS = "embeddings.word_embeddings.weight"
-_VOCABULARY = 30522
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,38 +49,25 @@ class Prepared:
 
 
 def write(prepared: Prepared, file: Path) -> None:
-    """Write the file, with the rows of the embedding table that the texts use."""
-    rows = np.unique(np.concatenate([prepared.tokens, SPECIAL])).astype(np.int32)
-    base = dict(prepared.base) | {_WORDS: prepared.base[_WORDS][rows]}
-    arrays: dict[str, Any] = {
-        f"base/{name}": value.astype(np.float16) for name, value in base.items()
-    }
+    """Write the file."""
     rest = {"texts": prepared.texts, "pairs": [asdict(pair) for pair in prepared.pairs]}
     np.savez_compressed(
         file,
         tokens=prepared.tokens.astype(np.uint16),
         lengths=prepared.lengths.astype(np.uint8),
-        rows=rows,
         rest=np.frombuffer(json.dumps(rest, separators=(",", ":")).encode(), np.uint8),
-        **arrays,
+        **packed_weights(prepared.base, prepared.tokens),
     )
 
 
 def read(file: Path) -> Prepared:
     """Read what `write` wrote."""
     with np.load(file) as arrays:
-        base = {
-            name.removeprefix("base/"): arrays[name].astype(np.float32)
-            for name in arrays.files
-            if name.startswith("base/")
-        }
-        words = np.zeros((_VOCABULARY, base[_WORDS].shape[1]), np.float32)
-        words[arrays["rows"]] = base[_WORDS]
         rest = json.loads(arrays["rest"].tobytes())
         return Prepared(
             texts=rest["texts"],
             tokens=arrays["tokens"],
             lengths=arrays["lengths"],
             pairs=[Pair(**row) for row in rest["pairs"]],
-            base=base | {_WORDS: words},
+            base=read_weights(arrays),
         )

@@ -79,15 +79,3 @@ def first_change() -> dict[str, np.ndarray]:
             change[name] = np.pad(value, ((0, 0), (0, RANK - value.shape[1])))
     weight = rng.normal(scale=0.02, size=(len(CLASSES), 2 * WIDTH)).astype(np.float32)
     return change | {"head.weight": weight, "head.bias": np.zeros(len(CLASSES), np.float32)}
-
-
-def average(changes: Sequence[Arrays]) -> dict[str, np.ndarray]:
-    """Return the mean of several changes; products of thin matrices as near as the rank allows."""
-    mean = {name: np.mean([change[name] for change in changes], axis=0) for name in changes[0]}
-    for name in (name.removesuffix(".up") for name in changes[0] if name.endswith(".up")):
-        products = [change[f"{name}.up"] @ change[f"{name}.down"] for change in changes]
-        left, sizes, right = np.linalg.svd(np.mean(products, axis=0), full_matrices=False)
-        roots = np.sqrt(sizes[:RANK])
-        mean[f"{name}.up"] = left[:, :RANK] * roots
-        mean[f"{name}.down"] = roots[:, None] * right[:RANK]
-    return mean

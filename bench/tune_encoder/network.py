@@ -251,6 +251,25 @@ class Teacher(Network):
         return torch.cat(logits)[torch.from_numpy(np.argsort(order)).to(table.device)]
 
 
+def average(changes: Sequence[Arrays], rank: int) -> dict[str, np.ndarray]:
+    """Return the mean of several changes; products of thin matrices as near as the rank allows."""
+    found = {
+        name: np.mean([change[name] for change in changes], axis=0)
+        for name in changes[0]
+        if not name.endswith((".up", ".down"))
+    }
+    for name in (name.removesuffix(".up") for name in changes[0] if name.endswith(".up")):
+        ups = np.concatenate([change[f"{name}.up"] for change in changes], axis=1)
+        downs = np.concatenate([change[f"{name}.down"] for change in changes]) / len(changes)
+        left, left_small = np.linalg.qr(ups)
+        right, right_small = np.linalg.qr(downs.T)
+        small_left, sizes, small_right = np.linalg.svd(left_small @ right_small.T)
+        roots = np.sqrt(sizes[:rank])
+        found[f"{name}.up"] = left @ small_left[:, :rank] * roots
+        found[f"{name}.down"] = roots[:, None] * (small_right[:rank] @ right.T)
+    return found
+
+
 def _full(names: Sequence[str]) -> list[str]:
     return [f"encoder.layer.{layer}.{name}" for layer in range(LAYERS) for name in names]
 

@@ -13,6 +13,7 @@ from bench.tune_encoder.data import Query
 
 _WORDS = "embeddings.word_embeddings.weight"
 _VOCABULARY = 30522
+_SPECIAL = (0, 101, 102, 103)  # padding, [CLS], [SEP], [MASK]
 _QUESTIONS = ("everyday", "general", "measured")
 
 
@@ -31,12 +32,34 @@ class Prepared:
     start: Mapping[str, np.ndarray]
 
 
+def packed_weights(base: Mapping[str, np.ndarray], tokens: np.ndarray) -> dict[str, Any]:
+    """Return the weights of the model in 16 bits as arrays of a file, with the rows of the
+    embedding table that these tokens use."""
+    rows = np.unique(np.concatenate([tokens, _SPECIAL])).astype(np.int32)
+    used = dict(base) | {_WORDS: base[_WORDS][rows]}
+    return {"rows": rows} | {f"base/{name}": value.astype(np.float16)
+                             for name, value in used.items()}  # fmt: skip
+
+
+def read_weights(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the weights that `packed_weights` packed."""
+    base = _with_prefix(arrays, "base/")
+    words = np.zeros((_VOCABULARY, base[_WORDS].shape[1]), np.float32)
+    words[arrays["rows"]] = base[_WORDS]
+    return base | {_WORDS: words}
+
+
+def _with_prefix(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {
+        name.removeprefix(prefix): arrays[name].astype(np.float32)
+        for name in arrays
+        if name.startswith(prefix)
+    }
+
+
 def write(prepared: Prepared, file: Path) -> None:
-    """Write the file, with the rows of the embedding table that the texts use."""
-    rows = np.unique(np.concatenate([prepared.tokens, [0, 101, 102]])).astype(np.int32)
-    base = dict(prepared.base) | {_WORDS: prepared.base[_WORDS][rows]}
-    arrays: dict[str, Any] = {f"base/{name}": value.astype(np.float16)
-                              for name, value in base.items()}  # fmt: skip
+    """Write the file."""
+    arrays = packed_weights(prepared.base, prepared.tokens)
     arrays |= {f"start/{name}": value.astype(np.float32) for name, value in prepared.start.items()}
     questions: dict[str, Any] = {
         name: [
@@ -50,7 +73,6 @@ def write(prepared: Prepared, file: Path) -> None:
         file,
         tokens=prepared.tokens.astype(np.uint16),
         lengths=prepared.lengths.astype(np.uint8),
-        rows=rows,
         questions=packed,
         **arrays,
     )
@@ -59,22 +81,12 @@ def write(prepared: Prepared, file: Path) -> None:
 def read(file: Path) -> Prepared:
     """Read what `write` wrote."""
     with np.load(file) as arrays:
-        base, start = (
-            {
-                name.removeprefix(prefix): arrays[name].astype(np.float32)
-                for name in arrays.files
-                if name.startswith(prefix)
-            }
-            for prefix in ("base/", "start/")
-        )
-        words = np.zeros((_VOCABULARY, base[_WORDS].shape[1]), np.float32)
-        words[arrays["rows"]] = base[_WORDS]
         questions = json.loads(arrays["questions"].tobytes())
         return Prepared(
             tokens=arrays["tokens"],
             lengths=arrays["lengths"],
-            base=base | {_WORDS: words},
-            start=start,
+            base=read_weights(arrays),
+            start=_with_prefix(arrays, "start/"),
             guard=questions["guard"],
             function_words=questions["function_words"],
             **{

@@ -32,7 +32,7 @@ from torch.nn import functional
 from bench.train_reader.network import DELTA, WIDTH
 from bench.tune_encoder.data import Query
 from bench.tune_encoder.measuring import content, measure, token_scores
-from bench.tune_encoder.network import Arrays, Table, Teacher, TokenEncoder
+from bench.tune_encoder.network import Arrays, Table, Teacher, TokenEncoder, average
 from bench.tune_encoder.prepared import Prepared, read
 from bench.tune_encoder.teaching import Group, Lessons, Teachers, learn
 
@@ -167,25 +167,6 @@ def _sentences(encoder: TokenEncoder, table: Table) -> Tensor:
         return vectors[torch.from_numpy(np.argsort(order)).to(table.device)]
 
 
-def average(changes: Sequence[Arrays]) -> dict[str, np.ndarray]:
-    """Return the mean of several changes; products of thin matrices as near as the rank allows."""
-    found = {
-        name: np.mean([change[name] for change in changes], axis=0)
-        for name in changes[0]
-        if not name.endswith((".up", ".down"))
-    }
-    for name in (name.removesuffix(".up") for name in changes[0] if name.endswith(".up")):
-        ups = np.concatenate([change[f"{name}.up"] for change in changes], axis=1)
-        downs = np.concatenate([change[f"{name}.down"] for change in changes]) / len(changes)
-        left, left_small = np.linalg.qr(ups)
-        right, right_small = np.linalg.qr(downs.T)
-        small_left, sizes, small_right = np.linalg.svd(left_small @ right_small.T)
-        roots = np.sqrt(sizes[:RANK])
-        found[f"{name}.up"] = left @ small_left[:, :RANK] * roots
-        found[f"{name}.down"] = roots[:, None] * (small_right[:RANK] @ right.T)
-    return found
-
-
 def halved(change: Arrays) -> dict[str, Any]:
     """Return a change as it is shipped, in 16 bits."""
     return {
@@ -227,7 +208,7 @@ def main() -> None:
         losses = learn(encoder, loss, given.steps, rate=given.rate, seconds=seconds)
         changes.append(encoder.delta())
         np.savez(given.out / f"seed-{seed}.npz", **halved(changes[-1]))
-        np.savez(given.out / "encoder.npz", **halved(average(changes)))
+        np.savez(given.out / "encoder.npz", **halved(average(changes, RANK)))
         say(f"seed {seed}: steps and losses {losses}, sharpness {encoder.scale().item():.1f}")
     measured = [*prepared.measured, *(
         replace(query, candidates=[query.gold[0], *query.negatives], gold=query.gold[:1],
