@@ -99,6 +99,7 @@ bench: $(READY) ## cold start, many users, speed, reflections, claims and, with 
 	$(BIN)/python -m bench.speed $(if $(SIZES),--sizes $(SIZES))
 	$(BIN)/python -m bench.reflect $(if $(DATA),--data $(DATA))
 	$(BIN)/python -m bench.claims $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m bench.updates
 	$(if $(DATA),$(BIN)/python -m bench.redaction --data $(DATA))
 
 bench-stores: $(READY) $(ENGINES) ## every store: contract, several processes, crashes and figures by size (SIZES=10k,100k); writes bench/results/

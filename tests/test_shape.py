@@ -547,6 +547,7 @@ FROM_ANYWHERE = (
     "tests/core/test_redact",
     "tests/core/test_scrub",
     "bench/capture/",
+    "bench/updates/",
     "bench/notes/",
     "bench/everyday/worlds/",
 )  # their texts are examples of anything

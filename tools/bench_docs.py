@@ -182,6 +182,14 @@ The percentage of reference facts that reflections without a language model cont
 - *LoCoMo sessions*: the memories are the turns, and the facts are the observations of the data set, worded differently.
   Without a topic vectors do not change which sentences are chosen, so the sessions are measured without them.
 """
+_UPDATES = """\
+### What changed
+
+The memory of one person (`bench/updates/among.jsonl`, by an author of its own): 40 changes that are said and 40 that are implied, 15 that are over, 40 pairs
+that both hold, 20 questions about the time before a change, and 260 other memories. Nothing learnt on it; it was looked at once, before short
+statements got a rule of their own ([what was tried](#what-was-tried-and-did-not-help)). How many questions have an answer first, and an outdated memory above it:
+"""
+
 _CLAIMS = """\
 ## Claims from plain text
 
@@ -224,6 +232,7 @@ def page() -> str:
             _INTRO,
             *_quality(_read("quality"), _read("quality_peers")),
             *_everyday(_read("everyday"), _read("everyday_peers")),
+            *_updates(_read("updates")),
             *_tried(),
             *_speed(_read("speed")),
             *_peers(_read("speed_peers")),
@@ -1166,6 +1175,40 @@ def _reflected(row: Mapping[str, Any]) -> list[str]:
         str(row["ours"]),
         *others,
     ]
+
+
+def _updates(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield _UPDATES
+    yield _source(result["made_by"], result)
+    rankers, kinds = result["rankers"], result["links"]["kinds"]
+    yield _table(
+        ["questions", *rankers],
+        [
+            [f"{kind} ({row['pairs']})",
+             *(f"{table[kind]['first']} / {table[kind]['outdated above']}"
+               for table in rankers.values())]
+            for kind, row in kinds.items()
+        ],
+    )  # fmt: skip
+    yield _table(
+        ["pairs", "likely: people see it", "only possible"],
+        [[kind, str(row["likely"]), str(row["possible"])] for kind, row in kinds.items()],
+    )
+    other = result["links"]
+    yield (
+        f"Other links per 1,000 memories: {other['other likely links per 1,000']} likely and "
+        f"{other['other possible links per 1,000']} possible. Comparing takes "
+        f"{result['judge_ms_of_cpu_a_memory']} ms of processor time a memory, in the "
+        "background. The worst mistakes:\n"
+    )
+    for one in result["worst"]:
+        if "link" in one:
+            yield f"- {one['link']} ({one['probability']}): “{one['newer']}” → “{one['older']}”"
+        else:
+            yield f"- “{one['question']}”: first “{one['first']}”, right “{one['right']}”"
+    yield ""
 
 
 def _claims(result: Mapping[str, Any] | None) -> Iterator[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +20,7 @@ from bench.quality.reliability import reliability
 from bench.quality.sets import Question, Said
 from memory_mesh import MemoryMesh
 from memory_mesh.core.ports import Embedder
+from memory_mesh.flows.claims.updates import judge_new
 
 _TOP = 3
 _WORST = 10  # misses that are shown
@@ -44,25 +46,27 @@ class Asked:
 
 @contextmanager
 def stored(
-    world: World, embedder: Embedder, now: Sequence[str]
+    world: World, embedder: Embedder, now: Sequence[str], *, update_judge: str = "local"
 ) -> Iterator[tuple[MemoryMesh, dict[str, str]]]:
     """Store a world as a program would: messages as messages, notes as texts. Yield the mesh, and
     our ids by those of the mesh.
 
-    The clock of the mesh shows the last time in `now`. All memories are there before the first
-    question.
+    The clock of the mesh shows the last time in `now`. All memories are there, and compared with
+    older ones, before the first question.
     """
     ids: dict[str, str] = {}
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        mesh = MemoryMesh(
-            store=f"sqlite:///{Path(folder) / 'everyday.db'}", user_id=world.name,
+        opened = partial(
+            MemoryMesh, store=f"sqlite:///{Path(folder) / 'everyday.db'}", user_id=world.name,
             embedder=embedder, clock=lambda: datetime.fromisoformat(now[-1]),
         )  # fmt: skip
-        with mesh:
+        with opened(update_judge="off") as mesh:  # they are compared below, not in the background
             for said in world.memories:
                 kept = mesh.add(*_item(said))
                 for record in kept if isinstance(kept, list) else [kept]:
                     ids.setdefault(record.id, said.id)  # a text that occurs twice is stored once
+        with opened(update_judge=update_judge) as mesh:
+            judge_new(mesh._context())
             yield mesh, ids
 
 

@@ -1,6 +1,6 @@
 """Train the judge of pairs: does a newer statement replace or end an older one?
 
-    python -m bench.train_judge --prepared FILE --out DIR [--seconds 170] [--seeds 2] [--steps 1100]
+    python -m bench.train_judge --prepared FILE --out DIR [--seconds 170] [--seeds 3] [--steps 1500]
         [--without u3,u12] [--rate 7e-4] [--batch 192] [--masked 0.3]
     python -m bench.train_judge --prepared FILE --out DIR --measure-test
 
@@ -47,7 +47,10 @@ from bench.tune_encoder.teaching import learn
 
 # The fraction of each source in a batch. Nearly all near pairs of a memory hold side by side, and
 # what the judge says about them matters most.
-FRACTIONS = {"written": 0.36, "swapped": 0.05, "crossed": 0.09, "changed": 0.12, "near": 0.38}
+FRACTIONS = {
+    "written": 0.24, "swapped": 0.02, "crossed": 0.04, "changed": 0.14, "near": 0.30,
+    "lined": 0.11, "beside": 0.15,
+}  # fmt: skip
 MEASURING = 25.0  # seconds that are kept for it
 
 
@@ -116,11 +119,11 @@ def measure(
     """Print the figures of pairs, by whether they were written or are of a split of worlds."""
     logits = Judge(prepared.base, change, table.device).logits(table, pairs)
     likely = change_probability(logits)
-    groups = [pair.author if pair.source == "written" else pair.split for pair in pairs]
+    groups = [pair.split if pair.source in ("changed", "near") else pair.author for pair in pairs]
     for group in sorted(set(groups)):
         rows = [row for row, name in enumerate(groups) if name == group]
         some = [pairs[row] for row in rows]
-        show = show_written if some[0].source == "written" else show_memories
+        show = show_memories if some[0].source in ("changed", "near") else show_written
         show(group, some, likely[rows])
         show_worst(some, likely[rows], prepared.texts, worst)
 
@@ -128,7 +131,8 @@ def measure(
 def _parts(pairs: Sequence[Pair], without: Sequence[str]) -> tuple[list[Pair], list[Pair]]:
     """Return the pairs that are learnt, and those that measure."""
     train = [pair for pair in pairs if pair.split == "train"]
-    held_out = [pair for pair in train if pair.author in without and pair.source == "written"]
+    apart = ("written", "lined", "beside")
+    held_out = [pair for pair in train if pair.author in without and pair.source in apart]
     return (
         [pair for pair in train if pair.author not in without],
         [*held_out, *(pair for pair in pairs if pair.split == "choose")],
@@ -163,7 +167,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--without", type=lambda text: text.split(","), default=[])
     parser.add_argument("--measure-test", action="store_true")
     for name, default in {
-        "seconds": 1e9, "seeds": 2, "steps": 1100, "batch": 192, "rate": 7e-4, "masked": 0.3,
+        "seconds": 1e9, "seeds": 3, "steps": 1500, "batch": 192, "rate": 7e-4, "masked": 0.3,
         "worst": 10,
     }.items():  # fmt: skip
         parser.add_argument(f"--{name}", type=type(default), default=default)

@@ -13,8 +13,9 @@ from bench.tune_encoder.prepared import packed_weights, read_weights
 CLASSES = ("replaces", "ends", "both", "unrelated")
 CHANGE, NO_CHANGE = (0, 1), (2, 3)  # classes
 # Where a pair comes from: written as a pair; written as one that both hold, the other way round;
-# made of two written pairs; a change of a world; two near memories of a world.
-SOURCES = ("written", "swapped", "crossed", "changed", "near")
+# made of two written pairs; a change of a world; two near memories of a world; a change of a line
+# of statements; two other statements of a line.
+SOURCES = ("written", "swapped", "crossed", "changed", "near", "lined", "beside")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,12 @@
 """Prepare the training of the judge: pairs of statements, and the weights of the model, in one
 file.
 
-    python -m bench.train_judge.prepare --data DIR --model DIR --out FILE [--vectors FILE]
-        [--every 1]
+    python -m bench.train_judge.prepare --model DIR --out FILE [--vectors FILE] [--every 1]
 
-DIR of the data has `updates` (u1 to u7); u8 to u13 are those of bench/updates. DIR of the model has
-the model.safetensors and tokenizer.json of all-MiniLM-L6-v2. Needs no GPU, and takes some minutes:
-the local model embeds all texts, to find the nearest ones. `--vectors` is where these vectors are
-cached. With `--every`, only one world and one written pair in so many are used.
+bench/updates has the pairs and the lines. DIR has the model.safetensors and tokenizer.json of
+all-MiniLM-L6-v2. Needs no GPU, and takes some minutes: the local model embeds all texts, to find
+the nearest ones. `--vectors` is where these vectors are cached. With `--every`, only one world and
+one written pair in so many are used.
 
 Which pairs there are:
 
@@ -17,6 +16,8 @@ Which pairs there are:
 - crossed: the older statement of a pair and a near newer statement of another pair of the same
   author. An author has written about some people and things several times, so two that share a
   name or are nearer than MAX_CROSSED are left out: they may be a change by chance.
+- lined, beside: two statements of a line, which one author wrote about the same people and things.
+  The author has named all changes, so the others hold side by side.
 - changed: an outdated memory of a world and the one that is current, by the questions about it.
 - near: each memory of a world and its NEAREST older ones. Those that may state a change again are
   doubtful and left out (`_labels`). A world also has changes that no question asks about:
@@ -32,7 +33,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ from bench.quality.sets import Said
 from bench.quality.vectors import local, matrix
 from bench.train_judge.data import CHANGE, CLASSES, NO_CHANGE, Pair, Prepared, write
 from bench.train_reader.__main__ import base_weights, tokenizer_of
-from bench.tune_encoder.data import TEXT_TOKENS
+from bench.updates.__main__ import read as read_among
+from memory_mesh.models.judge import cut
 
 NEAREST = 8
 CROSSED, MAX_CROSSED, MAX_ALIKE = 2, 0.42, 0.6  # per statement, and cosines
@@ -108,6 +110,20 @@ def _crossed(rows: Sequence[dict[str, Any]], texts: Texts, author: str) -> Itera
                        source="crossed", author=author)  # fmt: skip
 
 
+def lined(file: Path, texts: Texts, every: int) -> Iterator[Pair]:
+    """Yield all pairs of the statements of each line of an author."""
+    for row in list(_rows(file))[::every]:
+        places = [texts.place(statement) for statement in row["statements"]]
+        changes = {(older, newer): (label, how) for older, newer, label, how in row["changes"]}
+        for older, newer in combinations(range(len(places)), 2):
+            label, how = changes.get((older, newer), ("", ""))
+            yield Pair(
+                older=places[older], newer=places[newer], author=file.stem,
+                classes=[CLASSES.index(label)] if label else NO_CHANGE,
+                source="lined" if label else "beside", is_implied=how == "implied",
+            )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Labels:
     """What is known about the pairs of a world, by the ids of the older and the newer memory."""
@@ -152,14 +168,10 @@ def of_worlds(split: str, texts: Texts, every: int) -> Iterator[Pair]:
 def among(texts: Texts) -> Iterator[Pair]:
     """Yield the pairs of the memory of one person: what was the case first, then the other
     memories, then what is new."""
-    rows = list(_rows(UPDATES / "among.jsonl"))
-    said = [row["older"] for row in rows if "older" in row]
-    said += [row["text"] for row in rows if "text" in row]
-    said += [row["newer"] for row in rows if "newer" in row]
-    memories = [Said(id=text, text=text, at="") for text in dict.fromkeys(said)]
-    changes = {(row["older"], row["newer"]): (row["kind"] == "implied", 1.0)
-               for row in rows if row["kind"] in ("said", "implied", "ended", "past")}  # fmt: skip
-    for pair in _near(memories, Labels("among", changes, set(), set(said), {}), texts):
+    world, kinds = read_among()
+    changes = {two: (kind == "implied", 1.0) for two, kind in kinds.items() if kind != "both"}
+    labels = Labels("among", changes, set(), {said.id for said in world.memories}, {})
+    for pair in _near(world.memories, labels, texts):
         yield replace(pair, author="among", split="among")
 
 
@@ -209,16 +221,17 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
 def main() -> None:
     given = _arguments()
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    files = [*(given.data / "updates").glob("u*.jsonl"), *UPDATES.glob("u*.jsonl")]
     texts, pairs = Texts(given.vectors), list[Pair]()
-    for file in sorted(files):
+    for file in sorted(UPDATES.glob("u*.jsonl")):
         pairs += written(file, texts, given.every)
+    for file in sorted(UPDATES.glob("l*.jsonl")):
+        pairs += lined(file, texts, given.every)
     for split in SPLITS:
         pairs += of_worlds(split, texts, given.every)
     pairs += among(texts)
     texts.embedder.save()
     encoded = tokenizer_of(given.model).encode_batch(texts.all(), add_special_tokens=False)
-    tokens = [encoding.ids[:TEXT_TOKENS] for encoding in encoded]
+    tokens = [cut(encoding.ids) for encoding in encoded]
     prepared = Prepared(
         texts=texts.all(), tokens=np.concatenate(tokens), pairs=pairs,
         lengths=np.array([len(text) for text in tokens]),
@@ -244,7 +257,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.train_judge.prepare", description="Prepare the training of the judge"
     )
-    for name in ("data", "model", "out"):
+    for name in ("model", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--every", type=int, default=1)

@@ -25,7 +25,7 @@ def main() -> None:
         hashlib.sha256(data).hexdigest() for data in (given.read_bytes(), graph)
     )
     values = {
-        r'^GRAPHS = \{MODEL: "': f"everyday-{graph_hash[:12]}.onnx",
+        r'^    MODEL: "': f"everyday-{graph_hash[:12]}.onnx",
         r'^    CHANGE: "': change_hash,
         r'^    GRAPHS\[MODEL\]: "': graph_hash,
     }

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.claims.rules import MemoryExplanation as MemoryExplanation
     from memory_mesh.core.claims.rules import Reviewed as Reviewed
     from memory_mesh.core.claims.rules import Supersession as Supersession
+    from memory_mesh.core.claims.updates import Update as Update
     from memory_mesh.core.errors import AccessDenied as AccessDenied
     from memory_mesh.core.errors import AnswerUnreadable as AnswerUnreadable
     from memory_mesh.core.errors import BudgetSpent as BudgetSpent
@@ -138,6 +139,7 @@ _NAMES = {
     "core.audit": "Broken Sound",
     "core.model.background": "cancellable",
     "core.claims.rules": "MemoryExplanation Reviewed Supersession",
+    "core.claims.updates": "Update",
     "core.graph": "Episode GraphContext GraphHit GraphResults MemoryLink Reached",
     "core.errors": (
         "AccessDenied AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled "

@@ -221,6 +221,35 @@ def test_a_person_pins_edits_archives_and_erases(fresh: Console, browser: "Brows
         page.page.get_by_role("alert").wait_for()
 
 
+def test_a_person_sees_what_changed_and_undoes_and_confirms_it(
+    fresh: Console, browser: "Browser"
+) -> None:
+    older, newer = (
+        fresh.cli("store", text).split()[-1]
+        for text in ("The office is in Elm Street.", "The office moved to Oak Avenue.")
+    )
+    fresh.cli("changes", "--confirm", newer, older)
+    with watching(browser, fresh.url) as page:
+        page.open("/search?query=office+Elm+Street&mode=recall")
+        mark = hits(page).filter(has_text="Elm Street").get_by_role("link", name="until")
+        mark.click()
+        page.page.get_by_text("The office moved to Oak Avenue.").first.wait_for()
+        changes = page.page.locator("section.card").filter(has_text="What changed")
+        changes.get_by_text("replaces").wait_for()
+        assert changes.get_by_role("link", name="The office is in Elm Street.").count() == 1
+        assert changes.get_by_role("button", name="Confirm").count() == 0
+        page.check_accessible()
+        changes.get_by_role("button", name="Undo").click()
+        changes.get_by_text("undone").wait_for()
+        assert '"both_hold"' in fresh.cli("changes", newer, "--json")
+        changes.get_by_role("button", name="Confirm").click()
+        changes.get_by_text("confirmed").wait_for()
+        assert '"updates"' in fresh.cli("changes", newer, "--json")
+        page.open(f"/memory/{fresh.ids['plain5']}")
+        page.page.locator("code").filter(has_text=fresh.ids["plain5"]).wait_for()
+        assert page.page.get_by_role("heading", name="What changed").count() == 0
+
+
 def test_an_edit_does_not_overwrite_what_another_person_saved_meanwhile(
     fresh: Console, browser: "Browser"
 ) -> None:

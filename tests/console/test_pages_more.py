@@ -148,7 +148,7 @@ def test_a_server_that_does_not_answer_is_said_on_every_page_and_loading_again_h
         says(page.page, "The server does not answer")
         page.page.unroute_all()
         # Each part of the page says so, some later than others.
-        problem, until = page.page.locator("main .problem"), time.monotonic() + 15
+        problem, until = page.page.locator("main .problem"), time.monotonic() + 60
         while problem.count() and time.monotonic() < until:
             # The last one first: a button stays until its part is loaded, and the places of those
             # before it do not change.

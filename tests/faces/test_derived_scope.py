@@ -204,6 +204,7 @@ NOT_DERIVING = {
     "skill-feedback", "skill-prune", "heritage", "update", "pin", "end-session", "archive",
     "unarchive", "graph link", "graph unlink", "lane feedback", "reinforce", "dispute", "review",
     "review-activate", "review-reject", "review-keep-both", "review-undo", "resolve-conflict",
+    "confirm-change", "undo-change",
     "delete", "delete-all", "forget", "compact", "decay", "junk", "reembed", "import", "copy",
     "restore", "migrate", "postgres prepare", "postgres grant", "postgres distribute",
     "hooks retry", "audit log-all", "audit export-all", "audit anchor", "audit rekey",

@@ -97,7 +97,8 @@ def put(house: House, kind: Kind, id_: str, **columns: object) -> None:
 
 
 def link_all(house: House) -> None:
-    """Link the shown memory to every other one, in both directions."""
+    """Link the shown memory to every other one, in both directions; a hidden one also replaces
+    it, and the other way round."""
     rows = house.store.find(Kind.MEMORY)
     shown = Memory.of(
         next(
@@ -119,6 +120,11 @@ def link_all(house: House) -> None:
                     **scope,
                 )
                 links.append(link.row(ref.partition))
+                if SHOWN not in str(row.value("content")):
+                    change = replace(
+                        link, id=f"{link.id}:updates", link_type="updates", similarity=0.95
+                    )
+                    links.append(change.row(ref.partition))
     house.store.apply(links)
 
 
@@ -178,6 +184,8 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
     "graph.search as_of": lambda mesh: mesh.graph.search("ann", QUERY, limit=50, as_of=NOW),
     "graph.search known_at": lambda mesh: mesh.graph.search("ann", QUERY, limit=50, known_at=NOW),
     "graph.search_many": lambda mesh: mesh.graph.search_many("ann", [QUERY, "zeppelin"], limit=50),
+    "mesh.changes": lambda mesh: [SHOWN, mesh.changes()],
+    "mesh.changes about": lambda mesh: [SHOWN, mesh.changes(shown_id(mesh)), mesh.changes(QUERY)],
     "graph.links": lambda mesh: [SHOWN, mesh.graph.links(shown_id(mesh))],
     "graph.traverse": lambda mesh: [SHOWN, mesh.graph.traverse(shown_id(mesh), 5)],
     "graph.clusters": lambda mesh: mesh.graph.clusters(),
@@ -229,7 +237,7 @@ WRITES = {
         "import_memories import_file backup restore verify audit_heads audit_anchor audit_rekey "
         "hooks_status retry_hooks "
         "distill_lesson distill insert_heritage heartbeat heartbeat_log ingest_skill sync_skills "
-        "update_skill_reliability prune_skills"
+        "update_skill_reliability prune_skills confirm_change undo_change"
     ),
     "graph": (
         "link unlink "

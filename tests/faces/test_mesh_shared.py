@@ -5,12 +5,12 @@ import asyncio
 import gc
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import product
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 from hypothesis import given, settings
@@ -442,7 +442,8 @@ def test_an_async_handle_is_made_without_waiting(file: Path) -> None:
     assert (own, others) == (["of ann"], ["of nobody"])
 
 
-def test_a_handle_costs_less_than_fifty_microseconds_and_ten_kilobytes(file: Path) -> None:
+def test_a_handle_takes_few_calls_and_less_than_ten_kilobytes(file: Path) -> None:
+    """Counted, not timed: 37 calls took about 30 microseconds."""
     import tracemalloc
 
     mesh = MemoryMesh(file)
@@ -451,8 +452,8 @@ def test_a_handle_costs_less_than_fifty_microseconds_and_ten_kilobytes(file: Pat
     def handles(number: int) -> list[MemoryMesh]:
         return [mesh.scoped(user_id=f"u{n}") for n in range(number)]
 
-    made = min(_seconds(lambda: handles(100)) for _ in range(20)) / 100
-    assert made < 50e-6
+    handles(1)
+    assert 0 < _calls(lambda: handles(100)) / 100 < 60
     tracemalloc.start()
     kept = handles(100)
     for handle in kept:
@@ -463,10 +464,16 @@ def test_a_handle_costs_less_than_fifty_microseconds_and_ten_kilobytes(file: Pat
     mesh.close()
 
 
-def _seconds(call: Callable[[], object]) -> float:
-    started = perf_counter()
-    call()
-    return perf_counter() - started
+def _calls(run: Callable[[], object]) -> int:
+    """Return how many functions of Python and of C are called."""
+    events: Counter[str] = Counter()
+    before = sys.getprofile()
+    sys.setprofile(lambda _frame, event, _argument: events.update([event]))
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return events["call"] + events["c_call"]
 
 
 SCOPES = list(product(("u1", "u2", None), ("ann", "bob"), ("s1", None), ("apollo", "gemini", None)))

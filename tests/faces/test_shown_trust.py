@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh import MemoryMesh
+from memory_mesh import MemoryMesh, Update
 from memory_mesh.core.model import Kind, iso
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
@@ -78,8 +78,17 @@ def vars_of(text: str) -> dict[str, object]:
     return {name: getattr(text, name) for name in getattr(type(text), "__slots__", ())}
 
 
+def changed(mesh: MemoryMesh, id_: str, about: str | None = None) -> list[Update]:
+    """Return what changed, after a newer memory replaced one."""
+    newer = mesh.graph.store("ann", "Nothing of that holds any more.")
+    mesh.confirm_change(newer.id, id_)
+    return mesh.changes(about)
+
+
 # What shows a memory beside the reads of the other table.
 MORE: dict[str, Callable[[MemoryMesh, str], object]] = {
+    "mesh.changes": changed,
+    "mesh.changes about": lambda mesh, id_: changed(mesh, id_, about=id_),
     "mesh.get": lambda mesh, id_: mesh.get(id_),
     "mesh.update": lambda mesh, id_: mesh.update(id_, metadata={"place": "harbour"}),
     "mesh.pin": lambda mesh, id_: mesh.pin(id_),

@@ -12,7 +12,7 @@ from memory_mesh.core.ports import Folder, Listed, no_folder, no_progress
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.mirror import folders
 from memory_mesh.flows.mirror.folders import Failed, Gone, Ingested
-from memory_mesh.flows.search import search
+from memory_mesh.flows.search import reads
 from memory_mesh.flows.upkeep import erase
 from memory_mesh.flows.write import write
 
@@ -118,7 +118,7 @@ def test_a_changed_file_is_a_new_revision_of_its_memory(context: Context) -> Non
     assert counts(ingest(context, shelf)) == (0, 1, 1)
     after = memories(context)["a.md"]
     assert (after.id, after.content, after.revision) == (before.id, "Tea at six.", 2)
-    changes = search.history(context, after.id)
+    changes = reads.history(context, after.id)
     assert [(step.action, step.why) for step in changes] == [
         ("add", None),
         ("update", "the file changed"),
@@ -342,7 +342,7 @@ def test_what_was_archived_comes_back_only_with_a_new_text(context: Context) -> 
     assert counts(ingest(context, shelf, type_="event")) == (0, 0, 1)
     shelf.contents["a.md"] = "More ants."
     assert counts(ingest(context, shelf)) == (1, 0, 0)
-    assert [memory.content for memory in search.get_all(context, limit=None)] == ["More ants."]
+    assert [memory.content for memory in reads.get_all(context, limit=None)] == ["More ants."]
     shelf.contents["a.md"] = "Most ants."
     assert counts(ingest(context, shelf)) == (0, 1, 0)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from judging import BERLIN, MUNICH, ToldJudge
 from memory_mesh.core import audit
 from memory_mesh.core.errors import (
     CallError,
@@ -86,12 +87,30 @@ def test_jobs_run_in_the_order_of_their_priority_the_guard_first(
     done = beat(context)
     assert (
         ran
-        == ["guard", "anchor", "hooks", *NAMES[1:3], "consolidation", "traces", *NAMES[3:]]
+        == [
+            *("guard", "anchor", "hooks", "changes", *NAMES[1:3], "consolidation", "traces"),
+            *NAMES[3:],
+        ]
         == [run.job for run in done.runs]
     )
     assert [run.priority for run in done.runs] == sorted(run.priority for run in done.runs)
     assert (done.runs[0].priority, done.runs[1].priority) == (0, 1)
     assert done.ok
+
+
+def test_a_beat_judges_what_changed_every_hour_if_there_is_a_judge(context: Context) -> None:
+    judging = context.with_models(judge=ToldJudge())
+    add_many(judging, [BERLIN])
+    pass_time(judging, hours=1)
+    add_many(judging, [MUNICH])
+    assert "changes" not in outcomes(beat(context))
+    # The memory that got a link is looked at once more.
+    for detail in ("3 memories judged", "0 memories judged"):
+        [run] = [run for run in beat(judging).runs if run.job == "changes"]
+        assert (run.outcome, run.detail) == ("done", detail)
+        assert outcomes(beat(judging))["changes"] == "not due"
+        pass_time(judging, hours=1)
+    assert judging.store.count(Kind.LINK) == 1
 
 
 @pytest.mark.req("MESH-138")

@@ -18,7 +18,7 @@ from memory_mesh.core.model import (
     iso,
 )
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.search.search import is_readable, readable
+from memory_mesh.flows.search.readable import is_readable, readable
 
 READERS = [
     Reader("u", "ann", "s"),

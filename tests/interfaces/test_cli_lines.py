@@ -193,6 +193,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "restore": ["copy.db", "--store", "new.db"],
         "copy": ["--from", "copy.db", "--to", "newer.db"], "forget": ["--user", "ana", "--yes"],
         "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
+        "changes": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "junk": [],
         "eval": [], "unarchive": [archived()], "archive": [kept], "compress": [], "consolidate": [],
         "links": [kept], "episodes": [], "init": [],

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.models import model_files, onnx_graph
-from memory_mesh.models.model_files import GRAPHS, HASHES, MODEL, PUBLISHED, read_model
+from memory_mesh.models.model_files import GRAPHS, HASHES, JUDGE, MODEL, PUBLISHED, read_model
 
 
 @pytest.fixture
@@ -17,7 +17,8 @@ def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
     """A cache of its own, small files that stand for the model's, and each fetch of them."""
     small, fetches = tmp_path / "small", []
     small.mkdir()
-    monkeypatch.setitem(HASHES, GRAPHS[MODEL], sha256(b"a graph").hexdigest())
+    for model in (MODEL, JUDGE):
+        monkeypatch.setitem(HASHES, GRAPHS[model], sha256(b"a graph").hexdigest())
     for name in PUBLISHED:
         (small / name).write_text(f"the {name} of a test")
         monkeypatch.setitem(HASHES, name, sha256((small / name).read_bytes()).hexdigest())
@@ -66,7 +67,7 @@ def test_model_status_prints_the_same_as_json(cli, fetched, tmp_path):
 
 def test_a_damaged_model_is_told_and_mended(cli, fetched, tmp_path):
     cli("model", "fetch")
-    next((tmp_path / "cache").rglob("*.onnx")).write_bytes(b"damaged")
+    next((tmp_path / "cache").rglob(GRAPHS[MODEL])).write_bytes(b"damaged")
     assert "is wrong" in cli("model", "status").out
     assert cli("model", "fetch").code == 0
     assert len(fetched) == 2
@@ -106,3 +107,42 @@ def test_the_doctor_looks_at_the_model(cli, fetched, monkeypatch):
     assert len(fetched) == 1
     monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "none")
     assert model()["detail"] == "none is needed: embedder is none"
+
+
+# --- the judge of pairs ---
+
+
+def test_a_fetch_makes_the_judge_too_and_the_status_tells_it(cli, fetched, tmp_path):
+    assert "judge   memory-mesh/pairs-1 is missing" in cli("model", "status").out
+    assert "memory-mesh/pairs-1 is ready" in cli("model", "fetch").out
+    assert json.loads(cli("model", "status", "--json").out)["judge"] == "ready"
+    next((tmp_path / "cache").rglob(GRAPHS[JUDGE])).unlink()
+    assert "memory-mesh/pairs-1 is missing" in cli("model", "status").out
+    assert "memory-mesh/pairs-1 is ready" in cli("model", "fetch").out
+    assert len(fetched) == 2
+
+
+def test_a_judge_that_is_switched_off_is_not_fetched_for(cli, fetched, tmp_path, monkeypatch):
+    cli("model", "fetch")
+    next((tmp_path / "cache").rglob(GRAPHS[JUDGE])).unlink()
+    monkeypatch.setenv("MEMORY_MESH_UPDATE_JUDGE", "off")
+    assert cli("model", "fetch").code == 0
+    assert len(fetched) == 1
+
+
+def test_the_doctor_tells_of_a_judge_that_cannot_be_used(cli, fetched, tmp_path, monkeypatch):
+    def judge() -> list[dict[str, object]]:
+        checks = json.loads(cli("doctor", "--json").out)["checks"]
+        return [check for check in checks if check["name"] == "judge"]
+
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")
+    cli("model", "fetch")
+    assert judge() == []
+    next((tmp_path / "cache").rglob(GRAPHS[JUDGE])).write_bytes(b"damaged")
+    [check] = judge()
+    assert (check["ok"], check["remedy"]) == (False, "run `memory-mesh model fetch`")
+    assert check["detail"] == (
+        "memory-mesh/pairs-1 is wrong: changes of memories are not recognised"
+    )
+    monkeypatch.setenv("MEMORY_MESH_UPDATE_JUDGE", "off")
+    assert judge() == []

@@ -94,6 +94,7 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
         assert cli(*words, "--id", id_).code == 0
     cli("store", "--content", "The key rotates.")
     skill_id, lesson_id = learnt(cli)
+    older, newer = (cli("store", text).id for text in ("Ana lives in Rome.", "Ana moved to Bari."))
     Path("notes").mkdir()
     assert cli("ingest-dir", "notes").code == 0
     for words in (
@@ -102,6 +103,9 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
         ["search", "key", "--for-model"],
         ["extract", "--content", "Ana likes tea."],
         ["model", "check"],
+        ["changes"],
+        ["changes", "--confirm", newer, older],
+        ["changes", "--undo", newer, older],
         ["lessons"],
         ["distill"],
         ["distill", *LESSON],
@@ -162,6 +166,9 @@ def reviewed(cli, line, id_):
         cli("export", "--all", "--out", "all.jsonl")
     if line.startswith("unarchive"):
         id_ = archived()
+    if "mem_1750000000000_81b7e0" in line:  # the older of two memories
+        line = line.replace("mem_1750000000000_81b7e0", id_)
+        id_ = cli("store", "The deploy key rotates on Fridays.").id
     if "trace-1760000000000-3fa9c2" in line:
         made = json.loads(
             cli("trace", "record", "--goal", "Ship", "--decision", "Use tar", "--json").out

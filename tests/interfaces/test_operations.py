@@ -104,6 +104,7 @@ NO_OPERATION = {
 }
 # Parameters of methods that no entry offers, each with the reason.
 NO_PARAMETER = {
+    "changes seconds": "the heartbeat compares what waits longer",
     "graph.auto_compress method": "there is one",
     "lane.store entities": "the slugs suffice",
     "lane.store decay_factor": "it is computed when the memory is found",
@@ -376,7 +377,10 @@ def test_what_deletes_says_so() -> None:
 
 # Those that need more than a memory, or read a text from standard input; test_remote.py has what
 # reads.
-NOT_HERE = {"extract", "search-for-model", "episode-summary", "episode-digest", "junk"}
+NOT_HERE = {
+    "extract", "search-for-model", "episode-summary", "episode-digest", "junk", "confirm-change",
+    "undo-change",
+}  # fmt: skip
 ON_THE_COMMAND_LINE = [
     one
     for one in OPERATIONS if one.exposed == set(Interface) and one.extent is Extent.READER

@@ -13,6 +13,7 @@ import pytest
 
 from faces.house import House
 from faces.test_hidden_memories import HIDDEN, QUERY, SHOWN, build
+from judging import BERLIN, MUNICH, give_judge
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import SettingsError, StoreUnavailable
 from memory_mesh.interfaces import remote
@@ -23,6 +24,7 @@ from memory_mesh.interfaces.rest.connections import JsonLines
 from memory_mesh.interfaces.rest.serve import listen
 from memory_mesh.interfaces.tokens import FILE, TokenFile
 from memory_mesh.stores import open_store
+from memory_mesh.testing.fakes import FakeClock
 
 from .rest_server import EARLIER, running, token
 from .test_remote import minimal
@@ -153,6 +155,36 @@ def test_a_hidden_memory_reaches_no_route_that_reads(tmp_path: Path) -> None:
         "graph search",
         "search-for-model",
     } <= shown
+
+
+def test_what_changed_is_shown_confirmed_and_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_judge(monkeypatch)
+    clock = FakeClock()
+    with running(tmp_path, agent="planner", clock=clock.seconds) as (client, server):
+        older = server.mesh.add(BERLIN).id
+        clock.advance(days=1)
+        newer = client.post("/v1/store", json={"content": MUNICH}).json()["id"]
+        pair = {"newer": newer, "older": older}
+        [change] = client.get("/v1/changes", params={"about": older}).json()["changes"]
+        assert (change["newer"]["id"], change["older"]["id"]) == (newer, older)
+        assert (change["type"], change["probability"]) == ("updates", 0.98)
+        results = client.get("/v1/search", params={"query": "live Berlin"}).json()["results"]
+        assert {one["id"]: one.get("updated_by") for one in results} == {newer: None, older: newer}
+        confirmed = client.post("/v1/confirm-change", json=pair).json()
+        assert confirmed["probability"] == 1.0
+        assert client.post("/v1/undo-change", json=pair).json()["type"] == "both_hold"
+        assert client.get("/v1/confirm-change", params=pair).status_code == 405
+        own, reading = token(server, "own"), token(server, "reading", read_only=True)
+        shop, eve = token(server, "shop", project="shop"), token(server, "eve", user_id="eve")
+        assert client.post("/v1/undo-change", json=pair, headers=reading).status_code == 403
+        assert client.get("/v1/changes", headers=reading).json()["count"] == 1
+        assert client.get("/v1/changes", headers=eve).json()["count"] == 0
+        assert client.post("/v1/undo-change", json=pair, headers=eve).status_code == 404
+        assert client.post("/v1/undo-change", json=pair, headers=shop).status_code == 200
+        swapped = {"newer": older, "older": newer}
+        assert client.post("/v1/undo-change", json=swapped, headers=own).status_code == 400
 
 
 @pytest.mark.req("MESH-009")

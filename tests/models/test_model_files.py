@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
@@ -26,8 +27,11 @@ from memory_mesh.models import (
     onnx_graph,
 )
 from memory_mesh.models.model_files import (
+    CHANGE,
     GRAPHS,
     HASHES,
+    JUDGE,
+    JUDGE_CHANGE,
     MODEL,
     PACKAGE,
     PUBLISHED,
@@ -269,6 +273,77 @@ def test_only_a_terminal_sees_the_progress_of_the_first_use(
     assert ("fetching: 3 of 84" in capsys.readouterr().err) is terminal
 
 
+# --- the judge of pairs ---
+
+
+def test_one_fetch_makes_the_judge_too_beside_the_default_model(
+    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetches: list[Path] = []
+
+    def way(into: Path) -> str:
+        fetches.append(into)
+        shutil.copytree(small, into, dirs_exist_ok=True)
+        return ""
+
+    monkeypatch.setattr(model_files, "SOURCES", {"a way": way})
+    monkeypatch.setitem(HASHES, GRAPHS[JUDGE], sha256(GRAPH).hexdigest())
+    judge = replace(empty, model=JUDGE)
+    assert model_status(judge).state == State.MISSING
+    find_model(empty)
+    assert find_model(judge).folder == find_model(empty).folder
+    assert model_status(judge).state == State.READY
+    assert len(fetches) == 1
+
+
+def test_a_damaged_change_of_the_judge_does_not_keep_the_default_model_from_being_fetched(
+    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / CHANGE).write_bytes((model_files._DATA / CHANGE).read_bytes())
+    (tmp_path / JUDGE_CHANGE).write_text("damaged")
+    monkeypatch.setattr(model_files, "_DATA", tmp_path)
+    monkeypatch.setattr(
+        model_files,
+        "SOURCES",
+        {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""},
+    )
+    assert find_model(empty).graph == GRAPH
+    with pytest.raises(EmbeddingError, match=r"judge\.npz is not the known file.*install"):
+        find_model(replace(empty, model=JUDGE))
+
+
+def test_a_cache_without_the_judge_is_no_damage_and_a_damaged_judge_is_built_again(
+    empty: ModelPaths,
+    small: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setitem(HASHES, GRAPHS[JUDGE], sha256(GRAPH).hexdigest())
+    paths = ModelPaths(cache=empty.cache, model_path=small, model=JUDGE)
+    find_model(replace(paths, model=MODEL), fetch=False)
+    find_model(paths, fetch=False)
+    assert caplog.messages == []
+    (empty.built / GRAPHS[JUDGE]).write_text("damaged")
+    assert model_status(replace(empty, model=JUDGE)).state == State.WRONG
+    assert find_model(paths, fetch=False).graph == GRAPH
+    assert "does not hold the known files of memory-mesh/pairs-1" in caplog.text
+    assert find_model(replace(paths, model=MODEL), fetch=False).graph == GRAPH
+
+
+def test_without_the_judge_the_error_names_its_own_option(empty: ModelPaths) -> None:
+    with pytest.raises(ModelMissing, match=r"pairs-1 is not on this computer.*update_judge = off"):
+        find_model(replace(empty, model=JUDGE), fetch=False)
+
+
+def test_a_model_path_that_was_built_before_there_was_a_judge_is_named(
+    empty: ModelPaths, small: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    write_model(ModelFiles(elsewhere, GRAPH, (small / TOKENIZER).read_bytes()))
+    with pytest.raises(ModelMissing, match="elsewhere holds no usable model memory-mesh/pairs-1"):
+        find_model(ModelPaths(cache=empty.cache, model_path=elsewhere, model=JUDGE))
+
+
 # --- pip and the model hub ---
 
 
@@ -353,7 +428,8 @@ def test_a_file_with_another_hash_is_refused(
 
 
 def test_the_known_hashes_are_those_of_the_published_files_and_of_the_graph_made_of_them() -> None:
-    assert HASHES == {
+    of_judge = (JUDGE_CHANGE, GRAPHS[JUDGE])
+    assert {name: HASHES[name] for name in HASHES.keys() - set(of_judge)} == {
         "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
         "encoder.npz": "4c163e1f7ececf716e8151d01d9568347682c59a849eb59ffce6ff9999969125",
@@ -364,6 +440,10 @@ def test_the_known_hashes_are_those_of_the_published_files_and_of_the_graph_made
             "d1b3f97d4327b66f9c4bad2440d5a32b80b0432f16a299c1e9b088c91117553a"
         ),
     }
+
+
+def test_the_name_of_the_judges_graph_has_the_beginning_of_its_hash() -> None:
+    assert GRAPHS[JUDGE] == f"judge-{HASHES[GRAPHS[JUDGE]][:12]}.onnx"
 
 
 # --- the cache ---

@@ -157,13 +157,17 @@ def test_processes_that_make_the_model_at_once_do_no_harm(
 
 
 def by_hand(given: dict[str, np.ndarray], ids: list[int]) -> np.ndarray:
+    mean = states(given, ids, [0] * len(ids)).mean(axis=0)
+    return mean / np.linalg.norm(mean)
+
+
+def states(given: dict[str, np.ndarray], ids: list[int], segments: list[int]) -> np.ndarray:
     words = (
         given["embeddings.word_embeddings.weight"][ids]
         + given["embeddings.position_embeddings.weight"][: len(ids)]
+        + given["embeddings.token_type_embeddings.weight"][segments]
     )
-    hidden = normed(
-        given, "embeddings.LayerNorm", words + given["embeddings.token_type_embeddings.weight"][0]
-    )
+    hidden = normed(given, "embeddings.LayerNorm", words)
     for layer in range(6):
         name = f"encoder.layer.{layer}."
         attended = linear(
@@ -176,8 +180,7 @@ def by_hand(given: dict[str, np.ndarray], ids: list[int]) -> np.ndarray:
         hidden = normed(
             given, f"{name}output.LayerNorm", linear(given, f"{name}output.dense", inner) + hidden
         )
-    mean = hidden.mean(axis=0)
-    return mean / np.linalg.norm(mean)
+    return hidden
 
 
 def attention(given: dict[str, np.ndarray], name: str, hidden: np.ndarray) -> np.ndarray:

@@ -3,8 +3,9 @@
 import json
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import astuple
 from pathlib import Path
 from threading import Event, Timer
 
@@ -14,7 +15,8 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import CallRefused, CallTimedOut, Cancelled, EmbeddingError
 from memory_mesh.core.model import Json
 from memory_mesh.core.model.background import cancellable
-from memory_mesh.core.ports import Prompt, Tokens
+from memory_mesh.core.ports import Likely, Prompt, Tokens
+from memory_mesh.models import ModelJudge
 from memory_mesh.models.providers import PROVIDERS, OpenAiChat, provider_url
 from memory_mesh.models.remote_embedder import RemoteEmbedder
 from memory_mesh.net import HttpClient
@@ -106,6 +108,21 @@ def test_an_answer_follows_its_schema(chat: OpenAiChat) -> None:
     assert answer.keys() == {"colour", "number"}
     assert answer["colour"] in ("red", "green", "blue")
     assert 0 <= answer["number"] <= 99
+
+
+class Unsure:
+    """A judge that is unsure of every pair."""
+
+    version = "unsure"
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Likely]:
+        return [Likely(0.5, 0.0, 0.5, 0.0)] * len(pairs)
+
+
+def test_a_judge_that_asks_it_gets_one_of_the_four_relations(chat: OpenAiChat) -> None:
+    judge = ModelJudge(Unsure(), chat, lambda: "3b1f0c5e9a7d4268")
+    [likely] = judge.judge([("Ana lives in Lisbon.", "Ana moved to Porto.")])
+    assert sorted(astuple(likely)) == [0.0, 0.0, 0.0, 1.0]
 
 
 def test_a_cancelled_call_ends_and_the_server_still_works(chat: OpenAiChat) -> None:

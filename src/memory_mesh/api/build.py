@@ -3,6 +3,7 @@
 This is the only module that names concrete stores, indexes and models.
 """
 
+import logging
 import os
 import random
 import time
@@ -34,6 +35,7 @@ from memory_mesh.core.ports import (
     Index,
     Meter,
     NoteFiles,
+    PairJudge,
     Secret,
     SigningKeys,
     Step,
@@ -58,13 +60,14 @@ if TYPE_CHECKING:
     from memory_mesh.core.language.scrubbing import ScrubSettings
     from memory_mesh.core.notes.files import InstructionFiles
     from memory_mesh.core.transfer.foreign import ImportFile
-    from memory_mesh.models import CachedEmbedder, ModelPaths
+    from memory_mesh.models import CachedEmbedder, LocalJudge, ModelPaths
     from memory_mesh.models.providers import Provider
     from memory_mesh.net import HttpClient
 
 
 # --- the context ---
 
+_log = logging.getLogger("memory_mesh")
 _DEFAULTS = Options()
 _LOCAL_EMBEDDERS = ("local", "hash", "none")
 # Fallbacks by name; another provider would need a second key.
@@ -116,13 +119,15 @@ def build_context(
     embedding_ledger = replace(ledger, file=file)
     if chat is None and options.enable_llm:
         chat = make_chat(options, ledger)
+    chat = chat if options.enable_llm else None
     return Context(
         store=store,
         file=file,
         index=index,
         models=Models(
             embedder=make_embedder(settings, embedding_ledger) if embedder is None else embedder,
-            chat=chat if options.enable_llm else None,
+            chat=chat,
+            judge=make_judge(settings, chat, ids, embedder),
         ),
         gates=_gates(settings, store, clock),
         files=Files(
@@ -155,7 +160,7 @@ def context_over(
 ) -> Context:
     """Return a context with default options over a store that is open already."""
     return Context(
-        store=store, index=make_index(store, language=_DEFAULTS.stemmer_language),
+        store=store, index=make_index(store, _DEFAULTS),
         models=Models(embedder=embedder), files=Files(signing=signing),
         clock=as_clock(None, time.time_ns), ids=Ids(), pause=_pause, reader=reader,
     )  # fmt: skip
@@ -262,6 +267,34 @@ def _cached_embedder(settings: Settings, options: Options, meter: Meter | None) 
     return CachedEmbedder(
         HashingEmbedder() if options.embedder == "hash" else _remote_embedder(options, meter)
     )
+
+
+# The judges in use, for the same reason.
+_local_judges: "WeakValueDictionary[ModelPaths, LocalJudge]" = WeakValueDictionary()
+
+
+def make_judge(
+    settings: Settings, chat: ChatModel | None, ids: IdSource, embedder: Embedder | None = None
+) -> PairJudge | None:
+    """Return what judges whether a memory changes an older one; None if that is disabled, without
+    the local model, and if the model is missing and must not be fetched. It loads nothing yet."""
+    options = settings.options
+    if options.update_judge == "off" or (embedder is None and options.embedder != "local"):
+        return None
+    from memory_mesh.models import JUDGE, MODEL, LocalJudge, ModelJudge, has_files
+
+    if embedder is not None and embedder.model != MODEL:
+        return None
+    paths = replace(model_paths(settings), model=JUDGE)
+    if options.offline and not has_files(paths):
+        why = "offline is set, and %s is missing"
+        _log.info(f"changes of memories are not recognised: {why}", JUDGE)
+        return None
+    with _local_lock:
+        local = _local_judges.setdefault(paths, LocalJudge(paths))
+    if options.update_judge == "local" or chat is None:
+        return local
+    return ModelJudge(local, chat, ids.salt)
 
 
 def _fallbacks(options: Options) -> list[Options]:
@@ -597,10 +630,22 @@ class FunctionHook:
 
 def _run_hooks(hooks: Sequence[Hook]) -> Hooks:
     if not hooks:
-        return Hooks()
+        return Hooks(judge_later=_judge_later)
     from memory_mesh.flows.upkeep.hooks import run_hooks  # most meshes have none
 
-    return run_hooks(hooks)
+    return replace(run_hooks(hooks), judge_later=_judge_later)
+
+
+def _judge_later(context: Context) -> None:
+    """Compare what is new with what is older, as soon as nobody writes for a moment."""
+
+    def judge(go_on: Callable[[], bool]) -> None:
+        # Loaded in the background: a write does not wait for it.
+        from memory_mesh.flows.claims.updates import judge_quietly
+
+        judge_quietly(context, go_on)
+
+    context.state.queues.changes.add(context.reader, judge)
 
 
 def make_hooks(given: object, settings: Settings) -> tuple[Hook, ...]:

@@ -272,8 +272,9 @@ class MemoryGraph(Handle):
         """Link two memories, and return the link; one that exists already is returned.
 
         The type is `related`, `cause` or another name. `similar`, `supersedes` and `digest_of` are
-        refused: the methods that store memories make them. Raises `NotFound` if the reader of the
-        source cannot see the target.
+        refused: the methods that store memories make them. So are `updates`, `ends` and
+        `both_hold`, which `confirm_change` and `undo_change` make. Raises `NotFound` if the reader
+        of the source cannot see the target.
         """
         return linking.add_link(self._context(), source_id, target_id, type)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 from memory_mesh.api.learning_methods import Auditing, Learning
 from memory_mesh.core import errors
+from memory_mesh.core.claims.updates import Update
 from memory_mesh.core.errors import InvalidInput, whole_number
 from memory_mesh.core.intake import (
     Item,
@@ -280,11 +281,11 @@ class Mesh(Learning, Auditing):
         other deletions: when the store is closed or opened, and by `forget`, `compact` and the
         heartbeat. It takes a few milliseconds in a store of any size.
         """
-        from memory_mesh.flows.search import search
+        from memory_mesh.flows.search import reads
         from memory_mesh.flows.upkeep import erase
 
         context = self._existing()
-        erase.delete(context, search.to_erase(context, id, key), files=files)
+        erase.delete(context, reads.to_erase(context, id, key), files=files)
 
     def delete_all(
         self, *, user_id: str | None = None, agent_id: str | None = None,
@@ -351,13 +352,13 @@ class Mesh(Learning, Auditing):
 
         The id of a skill returns its text as a memory; `get_skill` returns the skill.
         """
-        from memory_mesh.flows.search import readable, search
+        from memory_mesh.flows.search import readable, reads
 
         context = self._in_session(session_id)
-        named = search.named(context, id, key)
+        named = reads.named(context, id, key)
         return (
             readable.record(context, memory)
-            if named is not None and (memory := search.get(context, named))
+            if named is not None and (memory := reads.get(context, named))
             else None
         )
 
@@ -373,18 +374,18 @@ class Mesh(Learning, Auditing):
         'ops'`, or a mapping of columns and metadata keys to the value, or a list of values, that
         they must have. Raises `InvalidFilter` if it is not valid.
         """
-        from memory_mesh.flows.search import filters, readable, search
+        from memory_mesh.flows.search import filters, readable, reads
 
         where, context = filters.where_of(filter), self._in_session(session_id)
-        memories = search.get_all(context, limit=limit, where=where, statuses=status, after=after)
+        memories = reads.get_all(context, limit=limit, where=where, statuses=status, after=after)
         return readable.records(context, memories)
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
         """Return the changes of a memory or skill, oldest first. Raises `NotFound` if it is not
         visible."""
-        from memory_mesh.flows.search import search
+        from memory_mesh.flows.search import reads
 
-        return search.history(self._in_session(session_id), id)
+        return reads.history(self._in_session(session_id), id)
 
     def sightings(self, id: str, *, session_id: str | None = None) -> list[Sighting]:
         """Return the agents and sessions that stored the text of a memory, oldest first.
@@ -438,6 +439,48 @@ class Mesh(Learning, Auditing):
             ranker=ranker, as_of=as_of, known_at=known_at,
         ).with_filter(filter)  # fmt: skip
         return search.explain(self._in_session(session_id), request)
+
+    # --- what changed ---
+
+    def changes(
+        self, about: str | None = None, *, limit: int = 100, session_id: str | None = None,
+        seconds: float = 5.0,
+    ) -> list[Update]:  # fmt: skip
+        """Return which newer memories replace or end what older ones say, newest first.
+
+        `about` is the id of a memory, or a subject in words: then only the changes that are
+        connected with that memory, or with what a search for the subject finds, are returned. Each
+        has both memories, the `type` (`updates`: the newer one replaces the older one, `ends`: it
+        says that something is over, `both_hold`: the change was undone), the `probability` (1 if a
+        person decided) and the time `at` since when the newer one holds. New memories are compared
+        first, for up to so many `seconds`.
+        """
+        from memory_mesh.flows.claims import updates
+
+        return updates.changes(self._in_session(session_id), about, limit=limit, seconds=seconds)
+
+    def confirm_change(self, newer: str, older: str) -> Update:
+        """Say that a newer memory replaces or ends what an older one says, and return the change.
+
+        `newer` and `older` are the ids of the memories, also of two that were not recognised. Both
+        stay; searches rank the newer one above the older one. Raises `NotFound` if one of them is
+        not visible, and `InvalidInput` if the first one is older than the second one.
+        """
+        from memory_mesh.flows.claims import updates
+
+        return updates.confirm(self._existing(), newer, older)
+
+    def undo_change(self, newer: str, older: str) -> Update:
+        """Say that both memories hold: the newer one does not replace or end what the older one
+        says. It is not recognised again.
+
+        Raises what `confirm_change` raises, which also takes an undone change back.
+        """
+        from memory_mesh.flows.claims import updates
+
+        return updates.undo(self._existing(), newer, older)
+
+    # --- vectors ---
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every memory of the store a vector of the current embedder's model.

@@ -15,7 +15,7 @@ from memory_mesh.flows.audit import audit
 from memory_mesh.flows.claims import explain, review
 from memory_mesh.flows.context import find_memory, require_memory
 from memory_mesh.flows.graph import links as linking
-from memory_mesh.flows.search import overview, readable, search
+from memory_mesh.flows.search import overview, readable, reads
 from memory_mesh.flows.upkeep import erase
 from memory_mesh.flows.write import prepare
 
@@ -89,7 +89,7 @@ class Overview(Handle):
         return WholeMemory(
             explanation=explain.explain_memory(context, memory_id, for_owner=any_agent),
             passages=overview.passages_of(context, memory),
-            history=search.history(context, memory_id),
+            history=reads.history(context, memory_id),
             sightings=prepare.sightings(context, memory_id),
             links=linking.links(context, memory_id),
             blocks=overview.blocks_of(context, memory_id),

@@ -27,19 +27,21 @@ from memory_mesh.api.build import build_context, file_of, open_configured
 from memory_mesh.api.settings import Settings
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreError
 from memory_mesh.core.model import GivenClock, Ids, as_clock
+from memory_mesh.core.model.background import Judging
 from memory_mesh.core.options import EMBEDDING_NAMES, NAMES, SCOPE_NAMES, Options
 from memory_mesh.core.ports import ChatModel, Embedder, Hook, IdSource, Step, Store, no_step
 from memory_mesh.core.text import lazy_property, shown_url
 from memory_mesh.flows.context import Context, Queues, State
 from memory_mesh.flows.search import usage
-from memory_mesh.index import CandidateIndex, LocalIndex, make_index
+from memory_mesh.index import LocalIndex, ServerIndex, make_index
 from memory_mesh.stores import normal_url, store_file
 from memory_mesh.stores.registry import is_read_only
 from memory_mesh.system import fork_safe
 
 # Options of the store and its index. Meshes on one file must agree on them and on the embedder.
-_STORE_NAMES = ("busy_seconds", "stemmer_language")
+_STORE_NAMES = ("busy_seconds", "stemmer_language", "index_max_memories", "index_memory_mb")
 _DEFAULTS = Options()
+_CLOSING_SECONDS = 5.0  # how long closing waits for a comparison of memories
 
 Value = TypeVar("Value")
 
@@ -170,7 +172,7 @@ class Source:
         return json.dumps(options, sort_keys=True, default=repr), *folders, *map(id, given)
 
 
-class SharedStore(Shared[tuple[Store, LocalIndex | CandidateIndex]]):
+class SharedStore(Shared[tuple[Store, LocalIndex | ServerIndex]]):
     """A store and its index, and the contexts over it."""
 
     _source: Source
@@ -181,7 +183,7 @@ class SharedStore(Shared[tuple[Store, LocalIndex | CandidateIndex]]):
         with _lock:
             _all.add(self)
 
-    def use_with(self, user: object, source: Source) -> tuple[Store, LocalIndex | CandidateIndex]:
+    def use_with(self, user: object, source: Source) -> tuple[Store, LocalIndex | ServerIndex]:
         """Return the store and its index. Raise `SettingsError` if they are open with other
         options."""
         with self._lock:
@@ -212,13 +214,13 @@ class SharedStore(Shared[tuple[Store, LocalIndex | CandidateIndex]]):
         for context in self.contexts.values():
             context.reset_after_fork()
 
-    def _open(self) -> tuple[Store, LocalIndex | CandidateIndex]:
+    def _open(self) -> tuple[Store, LocalIndex | ServerIndex]:
         source = self._source
         store = source.objects.store if source.settings.options.enable_memory else None
         store = open_configured(source.settings, source.objects.step) if store is None else store
-        return store, make_index(store, language=source.settings.options.stemmer_language)
+        return store, make_index(store, source.settings.options)
 
-    def _close(self, value: tuple[Store, LocalIndex | CandidateIndex]) -> None:
+    def _close(self, value: tuple[Store, LocalIndex | ServerIndex]) -> None:
         store, index = value
         try:
             index.close()
@@ -264,6 +266,8 @@ class SharedContext(Shared[Context]):
                 step=objects.step,
                 hooks=objects.hooks,
             )
+            # The thread of an earlier opening was stopped.
+            self._queues = replace(self._queues, changes=Judging())
             context.state.queues = self._queues
             if context.hooks.listed:
                 from memory_mesh.flows.upkeep import hooks  # most meshes have none
@@ -306,6 +310,7 @@ class GivenContext:
 
 def _close_queues(context: Context) -> None:
     """Write what searches left, and end the threads."""
+    context.state.queues.changes.courier.close(_CLOSING_SECONDS)
     usage.close(context)
     if context.hooks.listed:
         from memory_mesh.flows.upkeep import hooks

@@ -195,6 +195,12 @@ class StoreOptions:
         "each other",
         choices=("off", "auto"), project=Project.NO,
     )  # fmt: skip
+    update_judge: str = option(
+        "local",
+        "what recognises that a memory changes an older one: local, a small model on this "
+        "computer; model, which also asks the language model where the small one is unsure; off",
+        choices=("local", "model", "off"),
+    )
     predicate_schemas: dict[str, object] | None = option(
         None,
         "by predicate of claims: cardinality, conflict_policy, normalize, dedup_policy",
@@ -261,6 +267,14 @@ class SearchOptions:
     )
     stemmer_language: str = option(
         "english", "the language whose words are stemmed", check=_stemmer, project=Project.YES
+    )
+    index_max_memories: int = option(
+        100_000,
+        "how many memories of a reader in a server store are indexed in the memory of a process; "
+        "more are searched by the server",
+    )
+    index_memory_mb: int = option(
+        1024, "how many megabytes the index of a server store may take in each process"
     )
 
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Never, Protocol, runtime_checkable
@@ -289,12 +289,14 @@ class Index(Protocol):
     """Finds the candidates for a query. An index is derived from a store and reflects every write
     of every process.
 
-    **snapshot** brings the index up to date for a reader. **forget** deletes the index files of
+    **snapshot** brings the index up to date for a reader. **prepare** does what would make later
+    searches faster, however long it takes. **forget** deletes the index files of
     partitions: they may contain words and vectors of erased memories, and can be built again.
     **close** may be called twice.
     """
 
     def snapshot(self, reader: Reader) -> Snapshot: ...
+    def prepare(self, reader: Reader) -> None: ...
     def forget(self, partitions: Iterable[str]) -> None: ...
     def close(self) -> None: ...
 
@@ -363,6 +365,40 @@ class ChatModel(Protocol):
     @property
     def model(self) -> str: ...
     def reply(self, prompt: Prompt) -> Reply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """The probabilities of what a newer statement means for an older one. Their sum is 1."""
+
+    replaces: float  # the older one is no longer true, and the newer one says what is
+    ends: float  # the older one is no longer true
+    both: float  # both are true
+    unrelated: float
+
+    @property
+    def change(self) -> float:
+        """The probability that the older statement is no longer true."""
+        return self.replaces + self.ends
+
+
+RELATIONS = tuple(part.name for part in fields(Likely))
+
+
+class PairJudge(Protocol):
+    """Judges whether a newer statement changes an older one. It is thread-safe, and the first call
+    of `judge` loads it.
+
+    **version** names the model and the form of its input. **is_ready** returns whether it needs no
+    download any more. **judge** returns the probabilities of each pair of an older and a newer
+    statement, or an empty list if the model cannot be used; then one warning is logged. It may
+    raise `Cancelled`.
+    """
+
+    @property
+    def version(self) -> str: ...
+    def is_ready(self) -> bool: ...
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Likely]: ...
 
 
 class Meter(Protocol):

@@ -15,6 +15,10 @@ from unicodedata import category
 TokenCounter = Callable[[str], int]
 
 CHARACTERS_PER_TOKEN = 4
+_MONTHS = {
+    "01": "Jan", "02": "Feb", "03": "Mar", "04": "Apr", "05": "May", "06": "Jun",
+    "07": "Jul", "08": "Aug", "09": "Sep", "10": "Oct", "11": "Nov", "12": "Dec",
+}  # fmt: skip
 
 
 def estimate(text: str) -> int:
@@ -38,6 +42,11 @@ def shortened(text: str, max_chars: int) -> str:
     while cut and (_BELONGS.match(text, cut) or text[cut - 1] == "\u200d"):
         cut -= 1
     return text[:cut] + _CUT_MARK if cut else _CUT_MARK.strip()[:max_chars]
+
+
+def day(at: str) -> str:
+    """Return the day of a stored time, such as `26 Sep 2026`."""
+    return f"{at[8:10].lstrip('0')} {_MONTHS.get(at[5:7], at[5:7])} {at[:4]}"
 
 
 def split_sentences(text: str) -> Iterator[str]:

@@ -43,6 +43,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.model.background import (
     Couriers,
+    Judging,
     SearchLog,
     UsageCounter,
     check_cancelled,
@@ -62,6 +63,7 @@ from memory_mesh.core.ports import (
     NoteFiles,
     OpenAnchor,
     OpenFolder,
+    PairJudge,
     SigningKeys,
     Step,
     Store,
@@ -97,11 +99,12 @@ _log = logging.getLogger("memory_mesh")
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """What searches leave to be written later."""
+    """What searches and writes leave to be done later."""
 
     usage: UsageCounter = field(default_factory=UsageCounter)
     # Searches whose audit block is not written yet.
     search_log: SearchLog = field(default_factory=SearchLog)
+    changes: Judging = field(default_factory=Judging)
 
 
 @dataclass(slots=True)
@@ -159,6 +162,7 @@ class Models:
 
     embedder: Embedder | None = None  # None: keywords only
     chat: ChatModel | None = None
+    judge: PairJudge | None = None  # None: changes of older memories are not recognised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +189,8 @@ class Hooks:
     with_events: "Callable[[Context, Plan[Any]], Plan[Any]]" = lambda context, plan: plan
     # Called with what was written.
     deliver: "Callable[[Context, Plan[Any]], None]" = lambda context, plan: None
+    # Called after memories were written, if there is a judge of pairs.
+    judge_later: "Callable[[Context], None]" = lambda context: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,6 +280,8 @@ def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> Answer:
     def keep(plan: Plan[Any], applied: Applied) -> None:
         _keep_reads(context.state, plan, applied)
         context.hooks.deliver(context, plan)
+        if context.models.judge and any(row.kind is Kind.MEMORY for row in plan.puts):
+            context.hooks.judge_later(context)
 
     def decide_with_events() -> Plan[Answer]:
         return context.hooks.with_events(context, decide())
@@ -315,9 +323,15 @@ def _keep_reads(state: State, plan: Plan[Any], applied: Applied) -> None:
         and not any(row.kind is Kind.META for row in written)
     )
     kept = dict(values) if is_same and len(values) < _MAX_READS else {}
+    if any(row.kind is Kind.LINK for row in plan.puts):
+        kept = {name: value for name, value in kept.items() if not _is_of_links(name)}
     kept.update(applied.versions)
     kept.update(((Kind.HEAD, row.id), _head(row)) for row in written if row.kind is Kind.HEAD)
     state.reads = applied.after, kept
+
+
+def _is_of_links(name: Hashable) -> bool:
+    return isinstance(name, tuple) and name[0] is Kind.LINK
 
 
 def _head(row: Row) -> Head:

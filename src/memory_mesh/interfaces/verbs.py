@@ -105,6 +105,9 @@ _LINK = (
     Parameter("source_id", "the id of the memory that the link starts from"),
     Parameter("target_id", "the id of the other memory"),
     Parameter("type", "related, cause, or a name of yours"))
+_OLDER = Parameter(
+    "older", "the id of the older memory", positional=True, metavar="OLDER",
+    cli_help="with --confirm or --undo: the id of the older memory")
 _TYPE_HELP = "global, agent, session …, or a word of yours"
 _SAMPLE_SKILL = "skill_1760000000000_3fa9c2"
 _SKILL = replace(_ID, help="the id of the skill")
@@ -201,8 +204,9 @@ _DRY_RUN = Parameter(
     "dry_run", "show what would be done, and change nothing", kind=SWITCH, default=False)
 _JOBS = (
     Parameter("jobs", "run this job only", flag="--job", metavar="NAME", repeated=True,
-              choices=_words("guard", "anchor", "hooks", "distillation", "decay", "consolidation",
-                             "traces", "retention", "reembedding", "compaction")),
+              choices=_words("guard", "anchor", "hooks", "changes", "distillation", "decay",
+                             "consolidation", "traces", "retention", "reembedding",
+                             "compaction")),
     Parameter("force", "run also what is not due", kind=SWITCH, default=False))
 _IMPORTANCE = _words("low", "medium", "high", "critical")
 _TASK = (
@@ -554,6 +558,30 @@ TABLE = (
             Parameter("keep", "what stays", cli_help="with --resolve: what stays", metavar="WHICH",
                       choices=_words("new", "existing", "both")),
             _REASON)),
+    Operation("changes", "Show which newer memories replace or end what older ones say, newest "
+        "first.",
+        method="changes", view="changes", heading=REVIEW, exposed=EVERYWHERE,
+        parameters=(
+            Parameter("about", "a subject in words, or the id of a memory", kind=WORDS,
+                      positional=True, metavar="SUBJECT_OR_ID", default_help="all changes"),
+            _LIMIT),
+        examples=("changes", "changes where do I live", f"changes {_SAMPLE} --json",
+                  f"changes --confirm {_SAMPLE} mem_1750000000000_81b7e0",
+                  f"changes --undo {_SAMPLE} mem_1750000000000_81b7e0")),
+    Operation("confirm-change", "say that a newer memory replaces or ends what an older one says",
+        method="confirm_change", view="change_decided", aliases={CLI: "changes --confirm"},
+        effect=WRITE, exposed=EVERYWHERE,
+        parameters=(
+            Parameter("newer", "the id of the newer memory", flag="--confirm", metavar="NEWER",
+                      cli_help="say that this memory changes what the memory OLDER says"),
+            _OLDER)),
+    Operation("undo-change", "say that both memories hold; the change is not recognised again",
+        method="undo_change", view="change_decided", aliases={CLI: "changes --undo"},
+        effect=WRITE, exposed=EVERYWHERE,
+        parameters=(
+            Parameter("newer", "the id of the newer memory", flag="--undo", metavar="NEWER",
+                      cli_help="say that this memory and the memory OLDER both hold"),
+            _OLDER)),
     Operation("explain-memory", "Show why a memory is trusted, its claim and status, and what it "
         "supersedes, links to and excludes.",
         method="graph.explain_memory", view="explained_memory", heading=REVIEW, exposed=EVERYWHERE,

@@ -10,13 +10,13 @@ for tests, and for computers that cannot have a model.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from math import sqrt
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 from memory_mesh.core.errors import EmbeddingError, SettingsError
@@ -24,15 +24,23 @@ from memory_mesh.core.model import KEPT_TOKEN, Vector
 from memory_mesh.core.model.background import cancel_check
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
-from memory_mesh.models.model_files import GRAPHS, ModelPaths, find_model, show_download
+from memory_mesh.models.model_files import (
+    MODEL,
+    PUBLISHED_MODEL,
+    ModelPaths,
+    find_model,
+    show_download,
+)
 from memory_mesh.system import fork_safe
 
 WINDOW = 256
-_CLS, _SEP = 101, 102  # the tokens before and after every text
+CLS, SEP = 101, 102  # the tokens before and after every text
 # Of a token: the number that stands for 1, and the one that stands for a weight of 1.
 _ONE, _WEIGHT_OF_ONE, _MAX_WEIGHT = 127, 16, KEPT_TOKEN - 1
 _GROUP = 3  # letters
 _GROUP_WEIGHT = 0.3  # a word counts more than one of its letter groups
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 class LocalEmbedder:
@@ -54,7 +62,7 @@ class LocalEmbedder:
         model that cannot run here."""
         return (
             LocalEmbedder(replace(self._paths, model=model), workers=self._workers)
-            if model in GRAPHS
+            if model in (MODEL, PUBLISHED_MODEL)
             else None
         )
 
@@ -62,24 +70,15 @@ class LocalEmbedder:
         return len(self._load().tokens(text))
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of texts. A cancelled call stops before the next text: a large
-        batch takes minutes."""
+        """Return the vectors of texts."""
         if not texts:
             return []
-        engine, workers = self._load(), min(self._workers, len(texts))
-        check = cancel_check()
+        engine = self._load()
 
         def one(text: str) -> Vector:
-            check()
             return Vector(self.model, *engine.run(engine.tokens(text)[:WINDOW]))
 
-        if workers == 1:
-            return [one(text) for text in texts]
-        from concurrent.futures import ThreadPoolExecutor  # not needed for a single query
-
-        # The threads live only for this call: none is left to be forked or joined later.
-        with ThreadPoolExecutor(workers, "memory-mesh-embed") as pool:
-            return list(pool.map(one, texts))
+        return in_parallel(one, texts, workers=self._workers)
 
     def words(self, text: str) -> list[str]:
         """Return for each token of a text's vector the word that it is a part of."""
@@ -161,7 +160,7 @@ class Engine:
         as `Vector.tokens` has them, if the model gives some."""
         import numpy as np
 
-        vectors, *of_tokens = self.call(ids=np.array([[_CLS, *tokens, _SEP]], np.int64))
+        vectors, *of_tokens = self.call(ids=np.array([[CLS, *tokens, SEP]], np.int64))
         packed: bytes = np.asarray(vectors[0], "<f4").tobytes()
         if not of_tokens:
             return packed, b""
@@ -187,6 +186,26 @@ class Engine:
             return self._session.run(None, inputs)
         except self._failures as error:
             raise EmbeddingError(f"the model failed: {error}") from error
+
+
+def in_parallel(
+    function: Callable[[_Item], _Result], items: Sequence[_Item], *, workers: int
+) -> list[_Result]:
+    """Return the result for each item, in the order of the items. A cancelled call stops before
+    the next item: a large batch takes minutes."""
+    check = cancel_check()
+
+    def one(item: _Item) -> _Result:
+        check()
+        return function(item)
+
+    if min(workers, len(items)) < 2:
+        return [one(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor  # not needed for a single query
+
+    # The threads live only for this call: none is left to be forked or joined later.
+    with ThreadPoolExecutor(min(workers, len(items)), "memory-mesh-model") as pool:
+        return list(pool.map(one, items))
 
 
 @cache

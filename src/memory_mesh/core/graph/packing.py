@@ -13,7 +13,7 @@ from itertools import groupby
 from memory_mesh.core.graph.links import Candidate, GraphHit
 from memory_mesh.core.language.safety.fence import WARNING, escape, unused_boundary
 from memory_mesh.core.language.safety.injection import detect
-from memory_mesh.core.text import TokenCounter
+from memory_mesh.core.text import TokenCounter, day
 
 TAG = "memories"
 NOTICE = (
@@ -136,15 +136,17 @@ class Page:
         for heading, section in sections.items():
             lines.append(f"# {heading}")
             in_order = sorted(section, key=lambda each: (_time(each), each.id))
-            for day, of_day in groupby(in_order, key=lambda each: _time(each)[:10]):
-                lines += [day, *(line for each in of_day for line in self.lines(each))]
+            for date, of_day in groupby(in_order, key=lambda each: _time(each)[:10]):
+                lines += [date, *(line for each in of_day for line in self.lines(each))]
         return "\n".join([*lines, f"</{self._tag}>"]) if sections else ""
 
 
 def _lines(memory: GraphHit) -> list[str]:
-    """Return the text of a memory as an item of a list, whose further lines are indented."""
+    """Return the text of a memory as an item of a list, whose further lines are indented; one that
+    does not hold any more says since when."""
     first, *others = escape(memory.excerpt).splitlines() or [""]
-    return [f"- {first}", *(f"  {line}" for line in others)]
+    until = f"until {day(memory.until)}: " if memory.until else ""
+    return [f"- {until}{first}", *(f"  {line}" for line in others)]
 
 
 def _heading(memory: GraphHit) -> str:

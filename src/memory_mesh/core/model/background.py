@@ -1,7 +1,7 @@
 """Calls that can be cancelled, and work that waits to be done in the background."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -107,6 +107,9 @@ LOG_BATCH = 500  # searches written in one group
 LOG_BATCH_CHARS = 1_000_000  # or fewer, if queries are long
 LOG_MAX_WAIT_MS = 60_000  # the next search after this time starts a write
 LOG_MAX_PENDING = 5_000  # kept while the store is busy
+JUDGE_AFTER_SECONDS = 2.0  # without a write
+JUDGE_PAUSE_SECONDS = 0.05  # before each memory, about as long as judging it takes
+JUDGE_AFTER_WAITS = 15  # at the latest, also if others go on writing
 
 
 @dataclass(slots=True)
@@ -263,10 +266,11 @@ class Courier:
         with self.lock:
             self.wanted = True
             if (self.thread is None or not self.thread.is_alive()) and not self.closing.is_set():
-                self.thread = Thread(
+                thread = Thread(
                     target=self._run, args=(deliver,), name="memory-mesh hook", daemon=True
                 )
-                self.thread.start()
+                thread.start()  # it waits for the lock
+                self.thread = thread
 
     def _run(self, deliver: Callable[[bool], float | None]) -> None:
         forced = False
@@ -292,6 +296,42 @@ class Courier:
             return True
         thread.join(seconds)
         return not thread.is_alive()
+
+
+@dataclass(slots=True)
+class Judging:
+    """New memories of several readers that wait to be compared with older ones, in one thread,
+    once nobody has written for a moment."""
+
+    courier: Courier = field(default_factory=Courier)
+    waiting: dict[Hashable, Callable[[Callable[[], bool]], None]] = field(default_factory=dict)
+    written: bool = False  # something was added since the thread last looked
+    waits: int = 0
+    running: Lock = field(default_factory=Lock)  # held by whoever judges: nothing is judged twice
+
+    def add(self, reader: Hashable, judge: Callable[[Callable[[], bool]], None]) -> None:
+        """Let the memories of a reader be judged soon. `judge` gets a function that says whether
+        to go on."""
+        with self.courier.lock:
+            self.waiting[reader] = judge
+            self.written = True
+        self.courier.start(self._run)
+
+    def _run(self, waited: bool) -> float | None:  # noqa: FBT001  (called by `Courier`)
+        with self.courier.lock:
+            quiet, self.written = not self.written, False
+            self.waits = self.waits + 1 if waited else 0
+            if not waited or not (quiet or self.waits >= JUDGE_AFTER_WAITS):
+                return JUDGE_AFTER_SECONDS
+            taken, self.waiting = self.waiting, {}
+        for judge in taken.values():
+            judge(self._go_on)
+        return None
+
+    def _go_on(self) -> bool:
+        """Return whether to judge the next memory, after a pause: what people wait for comes
+        first."""
+        return not self.courier.closing.wait(JUDGE_PAUSE_SECONDS)
 
 
 @dataclass(slots=True)

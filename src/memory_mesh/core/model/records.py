@@ -197,6 +197,9 @@ class SearchResult(MemoryRecord):
     # The piece of a long memory that fits the query best; None for a short one.
     passage: Passage | None = None
     copies: int = 1  # how many of the memories found have this text; they are shown once
+    # The memory that replaced or ended what it says, and since when.
+    updated_by: str | None = None
+    until: str | None = None
 
     @property
     def excerpt(self) -> str:

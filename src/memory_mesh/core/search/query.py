@@ -6,7 +6,7 @@ whole search.
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
@@ -72,6 +72,19 @@ class Pool:
     without_vector: int = 0  # memories without a vector of the query's model
     # By misspelt word of the query: the word that was searched.
     corrections: Mapping[str, str] = field(default_factory=dict)
+
+    def joined(self, other: "Pool") -> "Pool":
+        """Return the same pool with the candidates of another one, for the same query."""
+        import numpy as np
+
+        return replace(
+            self,
+            ids=[*self.ids, *other.ids],
+            signals={
+                name: np.concatenate([values, other.signals[name]])
+                for name, values in self.signals.items()
+            },
+        )
 
 
 # A missing neighbour or vector counts as 0; a memory without a session forms a session by itself. A
@@ -155,8 +168,8 @@ class Explained(ShortRepr):
     contributions: Sequence[Contribution] = ()
     # Those that count most, best first; none without token vectors.
     word_pairs: Sequence[WordPair] = ()
-    # The id of a newer memory that says the same with another value, or of the claim about the same
-    # that is valid at the time of the question. It has a higher score.
+    # The id of a newer memory that says the same with another value, or changed what this one says,
+    # or of the one that held at the time of the question. It has a higher score.
     newer: str | None = None
 
 

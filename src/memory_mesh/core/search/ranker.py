@@ -216,6 +216,37 @@ class Ranking:
         steps = (*self.steps, Step("versions", scores))
         return replace(self, scores=scores, steps=steps, newer=newer)
 
+    def lifted(self, *groups: Sequence[tuple[int, int]]) -> "Ranking":
+        """Return the same ranking in which the first candidate of each pair, by its place in the
+        pool, stands above the second and has at least its score. The second one keeps its own, or
+        gets one just below.
+
+        The last pair of a group has the candidate that stands above all others of equal score. A
+        later group has the last word.
+        """
+        scores, newer, ids = self.scores.copy(), dict(self.newer), self.pool.ids
+        number = scores.dtype.type
+        for pairs in groups:
+            rank = {upper: at for at, (upper, _) in enumerate(pairs)}
+            for upper, lower in pairs:
+                scores[upper] = max(scores[upper], scores[lower])
+            places = {place: rank.get(place, -1) for pair in pairs for place in pair}
+            above, best_first = (
+                number(np.inf),
+                sorted(places, key=lambda place: (scores[place], places[place]), reverse=True),
+            )
+            for place in best_first:
+                # Never equal: equal scores would be ordered by id.
+                if scores[place] > 0:
+                    above = scores[place] = min(scores[place], np.nextafter(above, number(0)))
+            uppers = {ids[lower]: ids[upper] for upper, lower in pairs}
+            newer = {id_: other for id_, other in newer.items() if uppers.get(other) != id_}
+            for id_ in (ids[place] for place in best_first):
+                if id_ in uppers:  # the one that stands above its whole chain
+                    newer[id_] = newer.get(uppers[id_], uppers[id_])
+        steps = (*self.steps, Step("changes", scores))
+        return replace(self, scores=scores, steps=steps, newer=newer)
+
     def _sorted(self, chosen: NDArray[np.bool_]) -> list[ScoredCandidate]:
         at = chosen.nonzero()[0]
         scores = self.scores.take(at)
@@ -579,6 +610,7 @@ _MEANINGS = {
     "doubt": "doubt whether any memory answers this",
     "calibration": "correction learnt from questions with known answers",
     "versions": "order of versions: the newest or the valid one first",
+    "changes": "order of changes: what holds now, or held at the asked time, first",
     "keywords": "its place by words",
     "vectors": "its place by meaning",
 }

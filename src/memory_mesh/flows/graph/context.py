@@ -9,6 +9,7 @@ multiplies them with the chance that the memory is relevant, which the learnt ra
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from memory_mesh.core.claims.updates import ENDS, UPDATES
 from memory_mesh.core.errors import InvalidInput, fraction, nearest, shown, whole_number
 from memory_mesh.core.graph import Candidate, GraphContext, GraphHit
 from memory_mesh.core.graph.packing import Limits, Page, pack, reasons
@@ -242,7 +243,9 @@ def _linked(
         links_of(context, list(rank)),
         key=lambda link: (link.link_type == "similar", -(link.similarity or 0.0)),
     ):
-        for here, there in ((link.ref, link.target), (link.target, link.ref)):
+        # What changed leads to the newer memory, and not back to what does not hold any more.
+        both = ((link.ref, link.target), (link.target, link.ref))
+        for here, there in both[1:] if link.link_type in (UPDATES, ENDS) else both:
             if here in rank and (there not in ways or rank[here] < rank[ways[there][0].id]):
                 ways[there] = known[here], link
     read = found.read([id_ for id_ in ways if id_ not in known])

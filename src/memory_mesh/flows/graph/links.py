@@ -3,14 +3,15 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from memory_mesh.core import graph, model
+from memory_mesh.core.claims.updates import DECIDED, MAY_UPDATE, said_at
 from memory_mesh.core.errors import InvalidInput, listed, nearest, shown, whole_number
 from memory_mesh.core.graph import LINK_TYPES, MADE_BY_US, MemoryLink, Reached, connected, link
 from memory_mesh.core.model import (
-    ANYTHING,
+    Compare,
     In,
     Key,
     Kind,
@@ -149,6 +150,8 @@ MAX_HOPS = 20
 _MAX_REACHED = 10_000  # memories of one traversal
 _AT_ONCE = 500  # ids in one condition
 _TYPE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+# The links that people see and follow. A change that is only possible is none of them.
+SHOWN = Compare("link_type", "<>", MAY_UPDATE)
 
 
 def links(context: Context, memory_id: str) -> list[MemoryLink]:
@@ -193,7 +196,7 @@ def clusters(context: Context, min_size: object = 2) -> list[list[Memory]]:
     size = whole_number("min_size", min_size, min_=2)
     pairs = [
         (str(row.value("ref")), str(row.value("target")))
-        for row in paged(context, Kind.LINK, visible_to(context.reader))
+        for row in paged(context, Kind.LINK, all_of(visible_to(context.reader), SHOWN))
     ]
     memories = read_active(context, (id_ for pair in pairs for id_ in pair))
     readable = {
@@ -244,7 +247,7 @@ def remove_link(context: Context, source_id: str, target_id: str, type_: object)
 # --- reading ---
 
 
-def links_of(context: Context, ids: Sequence[str], types: Where = ANYTHING) -> list[Link]:
+def links_of(context: Context, ids: Sequence[str], types: Where = SHOWN) -> list[Link]:
     """Return the links from and to memories that the reader may see. The other ends are not
     checked here."""
     found: dict[str, Link] = {}
@@ -298,7 +301,7 @@ def _types(context: Context, given: object) -> Where:
     """Return the condition that a link has one of these types, or raise `InvalidInput` for one
     that no link has."""
     if given is None:
-        return ANYTHING
+        return SHOWN
     names = listed("types", given, expected="a list of link types")
     for name in names:
         if not isinstance(name, str) or not (name in LINK_TYPES or _occurs(context, name)):
@@ -333,3 +336,13 @@ def _own_type(given: object) -> str:
             what, expected="related, cause, or another name", remedy=MADE_BY_US[given]
         )
     return given
+
+
+def moved_changes(context: Context, before: Memory, after: Memory) -> list[Row]:
+    """Return the links of a memory to what it changed, which holds until another time now."""
+    if (before.event_time, before.valid_from) == (after.event_time, after.valid_from):
+        return []
+    where = all_of(equals("ref", after.id), In("link_type", (*DECIDED, MAY_UPDATE)))
+    links = map(Link.of, context.store.find(Kind.LINK, where))
+    begun = [replace(link, created_at=said_at(after), revision=link.revision + 1) for link in links]
+    return [link.row(after.partition, replaces=link.revision - 1) for link in begun]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from memory_mesh.core import model
+from memory_mesh.core.claims.updates import NO_UPDATES
 from memory_mesh.core.errors import InvalidInput, fraction, listed, shown
 from memory_mesh.core.graph import (
     Composite,
@@ -44,7 +45,7 @@ from memory_mesh.core.search.mentions import time_spans
 from memory_mesh.core.search.query import Span
 from memory_mesh.core.text import without_masks
 from memory_mesh.flows.context import Context, intact
-from memory_mesh.flows.search import readable, search, usage
+from memory_mesh.flows.search import readable, reads, search, usage
 from memory_mesh.flows.search.passages import best_passages, stored_passages
 from memory_mesh.flows.search.readable import (
     about,
@@ -54,6 +55,7 @@ from memory_mesh.flows.search.readable import (
     periods,
     trusts,
 )
+from memory_mesh.flows.search.search import mark_changed, read_updates
 from memory_mesh.flows.write import embed
 
 MAX_QUERIES = 1_000  # of one call
@@ -214,7 +216,7 @@ class _Options:
             valid, _between(given.after, given.before), _statuses(given)
         )
         return cls(
-            limit=search.checked_limit(given.limit),
+            limit=reads.checked_limit(given.limit),
             min_similarity=fraction("min_similarity", given.min_similarity),
             weights=read_weights(given.rerank), statuses=statuses, explain=given.explain,
             known_at=known_at, where=all_of(where, model.in_project(context.reader.project)),
@@ -309,11 +311,8 @@ class Search:
                 break
             size *= 4
         scored = self._scored(found)
-        hits = _hits(
-            self.context,
-            self.query,
-            scored[: options.limit],
-            explained=_placings(pool) if options.explain else None,
+        hits = self._hits(
+            scored[: options.limit], explained=_placings(pool) if options.explain else None
         )
         left_out["limit"] = len(scored) - len(hits)
         if options.explain:
@@ -333,7 +332,15 @@ class Search:
         reasons, highest score first."""
         kept, _ = _of_session(self.context, _rows(self.context, ids, self.options), self.options)
         found = with_relevance(self.context, self.query, {}, list(kept.values()))
-        return _hits(self.context, self.query, self._scored(found), explained={})
+        return self._hits(self._scored(found), explained={})
+
+    def _hits(
+        self, scored: "Sequence[tuple[Candidate, Composite]]", *, explained: _Placings | None
+    ) -> list[GraphHit]:
+        known_at = self.options.known_at
+        changed = NO_UPDATES if known_at else read_updates(self.context, self.snapshot.data_version)
+        hits = _hits(self.context, self.query, scored, explained=explained)
+        return list(mark_changed(self.context, changed, hits))
 
     def _scored(self, found: Sequence["Candidate"]) -> "list[tuple[Candidate, Composite]]":
         scored = list(zip(found, _composites(self.context, found, self.options), strict=True))

@@ -50,7 +50,7 @@ from memory_mesh.flows.graph.search import (
     read_queries,
     with_relevance,
 )
-from memory_mesh.flows.search import search, usage
+from memory_mesh.flows.search import reads, search, usage
 from memory_mesh.flows.search.readable import is_readable, narrowed, read_time, readable, records
 from memory_mesh.flows.write import embed
 from memory_mesh.flows.write.embed import warn_without_vectors
@@ -144,7 +144,7 @@ class _Options:
         valid, statuses = narrowed(at, ANYTHING, statuses)
         types = tuple(listed("memory_types", given.memory_types, expected="a list of types"))
         return cls(
-            limit=search.checked_limit(given.limit),
+            limit=reads.checked_limit(given.limit),
             min_similarity=least
             if given.min_score is None
             else fraction("min_score", given.min_score),
@@ -362,11 +362,16 @@ _MAX_CHARS = 2000  # of one memory: a long one must not take the place of all ot
 
 
 def session_context(context: Context, max_tokens: int) -> str:
-    """Return the memories that matter most as data for a language model. Without memories the
-    text is empty."""
+    """Return the memories that matter most as data for a language model, without what newer ones
+    replaced or ended. Without memories the text is empty."""
     from memory_mesh.core.language.safety.fence import fence_memories  # loads many patterns
 
-    every = records(context, most_important(context)[:_MOST])
+    version = context.index.snapshot(context.reader).data_version
+    updates, found = search.read_updates(context, version), most_important(context)
+    ids, present = [memory.id for memory in found], iso(context.clock())
+    known = search.known_newer(context, updates, ids)
+    current = [memory for memory in found if not updates.changed_by(memory.id, known, present)]
+    every = records(context, current[:_MOST])
     offered = [replace(record, content=shortened(record.content, _MAX_CHARS)) for record in every]
     return fence_memories(
         offered, context.ids.salt(), max_tokens=max_tokens, count=embed.token_counter(context)

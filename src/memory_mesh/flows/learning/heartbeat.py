@@ -29,9 +29,10 @@ from memory_mesh.flows.audit import audit
 from memory_mesh.flows.audit.audit import anchor_if_moved
 from memory_mesh.flows.audit.chains import blocks as chain_blocks
 from memory_mesh.flows.audit.chains import head_of, key_walk, with_signature
+from memory_mesh.flows.claims import updates
 from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.learning import lessons
-from memory_mesh.flows.search.search import checked_limit
+from memory_mesh.flows.search.reads import checked_limit
 from memory_mesh.flows.traces import learnings as trace_learnings
 from memory_mesh.flows.upkeep import consolidate, decay, hooks
 from memory_mesh.flows.write import embed
@@ -39,6 +40,7 @@ from memory_mesh.flows.write import embed
 _HOUR = 3_600_000
 _GUARDED_BLOCKS = 100  # at the end of each chain; `verify` checks all of them
 _GUARD_ATTEMPTS = 5
+_JUDGE_SECONDS = 600.0  # shorter than a lease; what is left waits for the next run
 _log = logging.getLogger("memory_mesh")
 
 
@@ -179,6 +181,14 @@ JOBS = (
         listed=False,
     ),
     Job("hooks", 1, 0, _deliver, lambda context: bool(context.hooks.listed), listed=False),
+    Job(
+        "changes",
+        1,
+        _HOUR,
+        lambda context: f"{updates.judge_for(context, _JUDGE_SECONDS)} memories judged",
+        lambda context: context.models.judge is not None,
+        listed=False,
+    ),
     Job(
         "distillation",
         1,

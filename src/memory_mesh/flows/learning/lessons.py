@@ -66,7 +66,8 @@ from memory_mesh.flows.learning.reflect import plan_derived
 from memory_mesh.flows.learning.skills import redacted_lines
 from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.readable import readable
-from memory_mesh.flows.search.search import Request, checked_limit, known_mode, search
+from memory_mesh.flows.search.reads import checked_limit
+from memory_mesh.flows.search.search import Request, known_mode, search
 from memory_mesh.flows.write.embed import Vectors
 from memory_mesh.flows.write.prepare import find_replayed, prepare, receipt_rows, request_hash
 from memory_mesh.flows.write.revisions import archive

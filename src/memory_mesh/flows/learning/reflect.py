@@ -46,7 +46,7 @@ from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
 from memory_mesh.flows.audit.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, commit, intact, require_memory
-from memory_mesh.flows.search import search
+from memory_mesh.flows.search import reads, search
 from memory_mesh.flows.search.readable import is_readable, readable
 from memory_mesh.flows.write import revisions, write
 from memory_mesh.flows.write.embed import Vectors, passage_rows
@@ -200,7 +200,7 @@ def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]
         else Compare("memory_type", "<>", MemoryType.REFLECTION)
     )
     if task.topic is None:
-        memories = search.get_all(context, limit=task.lookback, where=where)
+        memories = reads.get_all(context, limit=task.lookback, where=where)
         return memories, [source_text(memory, 1.0) for memory in memories]
     # For the audit chain.
     filter_ = None if task.include_reflections else "memory_type <> 'reflection'"

@@ -51,7 +51,8 @@ from memory_mesh.flows.context import (
     require_memory,
 )
 from memory_mesh.flows.search.readable import readable
-from memory_mesh.flows.search.search import checked_limit, checked_query
+from memory_mesh.flows.search.reads import checked_limit
+from memory_mesh.flows.search.search import checked_query
 from memory_mesh.flows.write import revisions
 from memory_mesh.flows.write.embed import Vectors, embed_query
 from memory_mesh.flows.write.prepare import find_replayed, receipt_rows, request_hash

@@ -43,10 +43,10 @@ from memory_mesh.flows.context import (
     read_once,
     require_memory,
 )
-from memory_mesh.flows.graph.links import links_of, read_active
+from memory_mesh.flows.graph.links import SHOWN, links_of, read_active
 from memory_mesh.flows.search import readable
 from memory_mesh.flows.search.readable import is_readable, periods, trusts
-from memory_mesh.flows.search.search import get_all
+from memory_mesh.flows.search.reads import get_all
 
 MAX_BARS = 120  # days, or groups of days
 _TRUST_OF = 1_000  # memories whose trust is read: the newest
@@ -321,7 +321,7 @@ def _picture(context: Context, seed: str | None, limit: int, depth: int) -> Pict
     if seed is not None:
         memories, links = _around(context, require_memory(context, seed), depth)
     else:
-        condition = visible_to(context.reader)
+        condition = all_of(visible_to(context.reader), SHOWN)
         links = [Link.of(row) for row in context.store.find(Kind.LINK, condition, limit=_MAX_LINKS)]
         memories = read_active(context, (id_ for one in links for id_ in (one.ref, one.target)))
     edges = [
@@ -412,5 +412,6 @@ def title_of(memory: Memory) -> str:
 def prepare_search(context: Context) -> None:
     """Build the index of the reader, unless it is up to date. Nothing is embedded: a model may
     be a paid one."""
+    context.index.prepare(context.reader)
     query = Query(tokens=["memory"], vector=None, reader=context.reader, at=iso(context.clock()))
     context.index.snapshot(context.reader).candidates(query, size=1)

@@ -1,4 +1,4 @@
-"""Read memories: by id, newest first, or by a query.
+"""Read memories by a query.
 
 A search goes: scope and status → candidates of every channel → one ranker → minimum score → the
 rows, read again. The index only proposes. Results are read from the store under the reader's
@@ -6,33 +6,44 @@ condition, so a wrong index could miss a memory for a moment, but never show one
 not see.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memory_mesh.core import model
-from memory_mesh.core.errors import InvalidInput, NotFound, fraction, one_of, shown, whole_number
-from memory_mesh.core.intake import key_prefix, normal_text
+from memory_mesh.core.claims.claim import asked_time
+from memory_mesh.core.claims.updates import (
+    DECIDED,
+    MAY_UPDATE,
+    NO_UPDATES,
+    Result,
+    Updates,
+    asks_past,
+    stands_above,
+)
+from memory_mesh.core.errors import InvalidInput, fraction, one_of, shown, whole_number
+from memory_mesh.core.intake import normal_text
 from memory_mesh.core.model import (
     ANYTHING,
-    CONTENTS,
     DAY_MS,
-    Change,
     Compare,
     Filter,
     In,
     Kind,
-    Memory,
+    Link,
     MemoryType,
-    Reach,
     Row,
     SearchResult,
     Status,
     Where,
     all_of,
     equals,
+    in_project,
     iso,
+    partitions,
+    visible,
+    visible_to,
 )
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.ports import Snapshot
@@ -47,20 +58,12 @@ from memory_mesh.core.search.mentions import (
     without_speakers,
 )
 from memory_mesh.core.text import without_masks
-from memory_mesh.flows.context import (
-    Context,
-    check_names,
-    check_texts,
-    find_memory,
-    intact,
-    require_memory,
-)
+from memory_mesh.flows.context import Context, intact, read_once
 from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.filters import text_of, where_of
 from memory_mesh.flows.search.passages import best_passages, within, word_pairs
 from memory_mesh.flows.search.readable import (
     KNOWN_POOL,
-    changes_of,
     count_not_valid,
     is_readable,
     known_statuses,
@@ -68,22 +71,27 @@ from memory_mesh.flows.search.readable import (
     periods,
     read_known_at,
     read_time,
-    readable,
     rewind,
     stored_by,
     with_trust,
 )
+from memory_mesh.flows.search.reads import checked_limit
 from memory_mesh.flows.write import embed
 
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
 
 RANKERS = ("learnt", "rrf")
-MAX_LIMIT = 10_000
 MAX_QUERY_LENGTH = 100_000
 _POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
 _NEAR_MISSES = 3
 _SPELLED = 3  # memories that are read, if all scores are low
+_MAX_LINKS = 10_000  # of changes that one reader's searches look at, the newest
+# A link that a caller added, or another program wrote, has no probability.
+_OF_CHANGES = all_of(In("link_type", DECIDED), Compare("similarity", ">", 0.0))
+_POSSIBLE = equals("link_type", MAY_UPDATE)
+_MAX_ADDED = 100  # newer memories that are added to those of a search, the newest
+_COMPARED = 12  # candidates above which others may stand that may have changed them
 _CHANNELS = (
     "keywords",
     "keywords_context",
@@ -94,125 +102,9 @@ _CHANNELS = (
 )
 
 
-# --- by id and by age ---
-
-
 def known_mode(mode: object) -> str:
     """Return the search mode, or raise InvalidInput if it does not exist."""
     return one_of("mode", mode, SEARCH_MODES)
-
-
-def checked_limit(limit: object) -> int:
-    """Return the limit, or raise InvalidInput."""
-    return whole_number("limit", limit, max_=MAX_LIMIT)
-
-
-def get(context: Context, memory_id: str) -> Memory | None:
-    """Return a memory or skill of any status by its id, or None if the reader cannot see it."""
-    memory = find_memory(context, memory_id, kinds=CONTENTS)
-    return usage.with_counts(context, [memory])[0] if memory else None
-
-
-def named(context: Context, memory_id: str | None, key: str | None) -> str | None:
-    """Return the id that the caller gives, or that of the memory with the caller's own key in the
-    reader's project.
-
-    A memory that fewer agents see comes first: what others store under the key for all hides it
-    from no reader, and an erasure takes the reader's own.
-    """
-    if (memory_id is None) == (key is None):
-        raise InvalidInput(
-            "id and key are both given" if key is not None else "no id is given",
-            expected="an id or a key",
-        )
-    if key is None:
-        return memory_id
-    current = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
-    narrowest = _narrowest(_with_key(context, key, current))
-    return narrowest.id if narrowest else None
-
-
-def to_erase(context: Context, memory_id: str | None, key: str | None) -> list[str]:
-    """Return the ids that an erasure by id or by key takes.
-
-    A key takes the memory that `named` returns, and those of the same scope with this key that are
-    not read any more: archived, superseded and expired ones.
-    """
-    check_names(id=memory_id, key=key)
-    given = named(context, memory_id, key)
-    if key is None:
-        check_texts(id=given)
-        return [str(given)]
-    memories = _with_key(context, key)
-    chosen = next((one for one in memories if one.id == given), _narrowest(memories))
-    return [one.id for one in memories if chosen and one.fingerprint == chosen.fingerprint]
-
-
-def _with_key(context: Context, key: str, where: Where = ANYTHING) -> list[Memory]:
-    """Return the memories of the reader's project with the caller's own key."""
-    # By its fingerprint: the key itself may be stored masked.
-    prefix = key_prefix(key)
-    here = all_of(
-        model.visible_to(context.reader),
-        equals("project", context.reader.project),
-        Compare("fingerprint", ">=", prefix),
-        Compare("fingerprint", "<", f"{prefix}~"),
-        where,
-    )
-    return [Memory.of(row) for row in intact(context, context.store.find(Kind.MEMORY, here))]
-
-
-def _narrowest(memories: Sequence[Memory]) -> Memory | None:
-    return max(
-        memories,
-        key=lambda memory: list(Reach).index(model.reach_of(memory.memory_type, memory.reach)),
-        default=None,
-    )
-
-
-def get_all(
-    context: Context, *, limit: int | None, where: Where = ANYTHING,
-    statuses: Sequence[str] = (Status.ACTIVE,), after: str | None = None,
-) -> list[Memory]:  # fmt: skip
-    """Return the memories visible to the reader, newest first; with `after`, those behind the
-    memory with this id."""
-    missing = None if limit is None else checked_limit(limit)
-    condition = all_of(readable(context, statuses, where), model.in_project(context.reader.project))
-    last, found = _position(context, after), list[Row]()
-    while missing is None or missing > 0:
-        rows = context.store.find(Kind.MEMORY, condition, limit=missing, after=last)
-        found += (sound := intact(context, rows))
-        if len(sound) == len(rows) or missing is None:
-            break
-        missing, last = missing - len(sound), rows[-1]  # a page is only short at the end
-    return usage.with_counts(context, [Memory.of(row) for row in found])
-
-
-def _position(context: Context, memory_id: str | None) -> Row | None:
-    """Return the row to continue behind. If the memory was erased, continue from the millisecond
-    in its id."""
-    if memory_id is None:
-        return None
-    check_texts(id=memory_id)
-    row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
-    if row and model.visible(context.reader, row):
-        return row
-    ms = model.time_of_id(memory_id)
-    if ms is None:
-        raise NotFound(
-            f"no memory {shown(memory_id)} to continue after",
-            remedy="check the id, or list from the start",
-        )
-    return Row(kind=Kind.MEMORY, id="", partition="", created_at=iso(ms + 1))
-
-
-def history(context: Context, memory_id: str) -> list[Change]:
-    """Return the changes of a memory or skill, oldest first, or raise `NotFound`."""
-    memory = require_memory(context, memory_id, kinds=CONTENTS)
-    return [
-        model.creation(memory),
-        *model.since_visible(context.reader, memory, changes_of(context, memory_id)),
-    ]
 
 
 # --- by a query ---
@@ -259,6 +151,7 @@ class _Ranked:
     rows: Mapping[str, Row] = field(default_factory=dict)
     # The best ones, as many as the caller asked for, if they are known already.
     first: "Sequence[ScoredCandidate] | None" = None
+    changed: Updates = NO_UPDATES
 
 
 def search(context: Context, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
@@ -274,7 +167,8 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         request.as_of, request.known_at,
     )  # fmt: skip
     snapshot = context.index.snapshot(context.reader)
-    mark = snapshot.mark
+    changed = read_updates(context, snapshot.data_version)
+    mark = snapshot.mark, changed.version
     results = context.state.cache.get(key, mark, at) if use_cache else None
     if results is None:
         ranked = rank_candidates(context, snapshot, request)
@@ -285,8 +179,9 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         # within the five minutes.
         if use_cache and (ranked.query.vector or context.models.embedder is None):
             context.state.cache.put(
-                key, mark, results, at, until=_until(snapshot, ranked.query, results, at)
-            )
+                key, mark, results, at,
+                until=_until(context, snapshot, ranked.query, results, changed, at),
+            )  # fmt: skip
     usage.count(context, [result.id for result in results])
     usage.log_search(
         context,
@@ -300,21 +195,27 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
 
 
 def _until(
-    snapshot: Snapshot, query: Query, results: Sequence[SearchResult], at: int
+    context: Context,
+    snapshot: Snapshot,
+    query: Query,
+    results: Sequence[SearchResult],
+    changed: Updates,
+    at: int,
 ) -> int | None:
-    """Return when the same search may find something else though nothing was written: a result
-    expires, the validity of a result or of another memory begins or ends, or another day begins,
-    by which a query names times ("yesterday")."""
-    times = [
-        model.millis(time) for one in results for time in (one.expires_at, one.valid_from) if time
-    ]
+    """Return when the same search may find something else though nothing was written: a result, or
+    what changed it, expires; the validity of one of these or of another memory begins or ends; or
+    another day begins, by which a query names times ("yesterday")."""
+    newer = changed.newer_than(result.id for result in results)
+    rows = context.store.get(Kind.MEMORY, sorted(newer)).values() if newer else ()
+    records = [*results, *map(model.Memory.of, rows)]
+    times = [changed.begins[id_] for id_ in newer]
+    times += [time for one in records for time in (one.expires_at, one.valid_from) if time]
     # Its end belongs to it.
-    times += [model.millis(one.valid_until) + 1 for one in results if one.valid_until]
+    ends = [model.millis(one.valid_until) + 1 for one in records if one.valid_until]
     begins = snapshot.next_valid(query) if query.periods else None
     midnight = at - at % DAY_MS + DAY_MS if query.spans else None
-    return min(
-        (ms for ms in (*times, begins, midnight) if ms is not None and ms > at), default=None
-    )
+    every = (*map(model.millis, times), *ends, begins, midnight)
+    return min((ms for ms in every if ms and ms > at), default=None)
 
 
 def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchResult]:
@@ -440,6 +341,11 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     pool = snapshot.candidates(
         query, size=max(KNOWN_POOL if known_at else _POOL, 2 * request.limit)
     )
+    # What was believed then knows nothing of later changes.
+    changed = NO_UPDATES if known_at else read_updates(context, snapshot.data_version)
+    if missing := changed.newest_than(pool.ids, _MAX_ADDED):
+        only = replace(query, where=all_of(query.where, In("id", tuple(sorted(missing)))))
+        pool = pool.joined(snapshot.candidates(only, size=len(missing)))
     embed.warn_without_vectors(context, query, pool, snapshot.data_version)
     # Without a vector among the visible memories, vectors count for nothing, whatever others have
     # stored.
@@ -460,11 +366,11 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     ranked = _Ranked(
         text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector,
         min_score=by_mode if request.min_score is None else request.min_score,
-        readable=test, as_of=as_of, known_at=known_at,
+        readable=test, as_of=as_of, known_at=known_at, changed=changed,
     )  # fmt: skip
     if request.min_score is None and _mode(context, request) == "recall":
         ranked = _not_silent(context, ranked)
-    return _newest_first(context, ranked, request.limit)
+    return _current_first(context, _newest_first(context, ranked, request.limit))
 
 
 def _not_silent(context: Context, ranked: _Ranked) -> _Ranked:
@@ -498,11 +404,107 @@ def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
     return _valid_first(context, ranked, tuple(sorted(keys))) if keys else ranked
 
 
+def links_of_changes(context: Context) -> list[Link]:
+    """Return the links that the reader can see which say what a newer memory changed."""
+    condition = all_of(visible_to(context.reader), _OF_CHANGES)
+    return [Link.of(row) for row in context.store.find(Kind.LINK, condition, limit=_MAX_LINKS)]
+
+
+def read_updates(context: Context, data_version: Hashable) -> Updates:
+    """Return the changes whose links the reader can see."""
+    reader, store, homes = context.reader, context.store, partitions(context.reader)
+    here = In("partition", homes)
+
+    def read() -> tuple[list[Row], bool, Hashable]:
+        rows = store.find(Kind.LINK, all_of(here, _OF_CHANGES), limit=_MAX_LINKS)
+        possible = store.ids(Kind.LINK, all_of(here, _POSSIBLE))
+        known = (*((row.id, row.revision) for row in rows), *sorted(possible))
+        return rows, bool(possible), hash(known)
+
+    # The sessions of an agent read them once.
+    rows, possible, version = read_once(context, data_version, (Kind.LINK, homes), read)
+    if not rows:
+        return Updates(possible=possible, version=version) if possible else NO_UPDATES
+    return read_once(
+        context, data_version, (Kind.LINK, reader),
+        lambda: Updates.of(
+            (Link.of(row) for row in rows if visible(reader, row)),
+            possible=possible,
+            version=version,
+        ),
+    )  # fmt: skip
+
+
+def mark_changed(context: Context, changed: Updates, results: Sequence[Result]) -> Sequence[Result]:
+    """Return results that say what replaced or ended them, if the reader can see that and it is
+    active, not expired and valid."""
+    known = known_newer(context, changed, [result.id for result in results])
+    present = iso(context.clock())
+    return [changed.marked(result, known, present) for result in results] if known else results
+
+
+def known_newer(context: Context, changed: Updates, ids: Iterable[str]) -> set[str]:
+    """Return the memories that changed these and that the reader can see now."""
+    if not (newer := changed.newer_than(ids)):
+        return set()
+    test = is_readable(context, (Status.ACTIVE,), in_project(context.reader.project))
+    rows = context.store.get(Kind.MEMORY, sorted(newer)).values()
+    return {row.id for row in intact(context, rows) if test(row)}
+
+
+def _current_first(context: Context, ranked: _Ranked) -> _Ranked:
+    """Return the same candidates with what held at the time of the question above what it replaced
+    later, or had replaced."""
+    changed = ranked.changed
+    if not changed.possible and not changed.newer:
+        return ranked
+    places = {id_: at for at, id_ in enumerate(ranked.pool.ids)}
+    ids = set(places)
+    if {*ranked.query.statuses} != {Status.ACTIVE}:
+        # What was asked for by its status is shown, and changes nothing.
+        newer = changed.newer_than(ids)
+        ids -= newer - known_newer(context, changed, ids)
+    spans = () if ranked.as_of else ranked.query.spans
+    present = ranked.as_of or ranked.query.at
+    asked = asked_time(spans, present) if spans or ranked.as_of else None
+    past, of_doubt = asks_past(ranked.text), changed.possible and asked is None
+    possible = _possibly_changed(context, ranked, past=past) if of_doubt else []
+    decided = [
+        (places[right], places[other])
+        for right, other in changed.pairs(ids, asked, ranked.query.at, past=past)
+    ]
+    if not possible and not decided:
+        return ranked
+    return replace(ranked, ranking=ranked.ranking.lifted(possible, decided), first=None)
+
+
+def _possibly_changed(context: Context, ranked: _Ranked, *, past: bool) -> list[tuple[int, int]]:
+    """Return the places of two candidates, of which one may have changed the other, and which fit
+    the question about equally well: first the one that is right for the time of the question."""
+    places, scores = {id_: at for at, id_ in enumerate(ranked.pool.ids)}, ranked.ranking.scores
+    best = tuple(each.id for each in ranked.ranking.best(0.0, _COMPARED))
+    where = all_of(visible_to(context.reader), _POSSIBLE, In("target", best))
+    links = [
+        link for link in map(Link.of, context.store.find(Kind.LINK, where)) if link.ref in places
+    ]
+    rows = context.store.get(Kind.MEMORY, [link.target for link in links])
+    texts = {id_: str(row.value("content")) for id_, row in rows.items()}
+    pairs = list[tuple[int, int]]()
+    links.sort(key=lambda link: (link.created_at, best.index(link.target)), reverse=past)
+    for link in links:
+        pair = places[link.ref], places[link.target]
+        right, other = pair[::-1] if past else pair
+        text = texts.get(link.target, "")  # it may have just been erased
+        if stands_above(link.similarity or 0.0, float(scores[right]), float(scores[other]), text):
+            pairs.append((right, other))
+    return pairs
+
+
 def _valid_first(context: Context, ranked: _Ranked, keys: tuple[str, ...]) -> _Ranked:
     """Return the same candidates with the claim that is valid at the time of the question above
     others with the same key."""
     from memory_mesh.core.claims import read_schemas
-    from memory_mesh.core.claims.claim import asked_time, claim_groups
+    from memory_mesh.core.claims.claim import claim_groups
     from memory_mesh.core.search.ranker import ScoredCandidate
 
     pool, scores = {id_: at for at, id_ in enumerate(ranked.pool.ids)}, ranked.ranking.scores
@@ -635,7 +637,7 @@ def _read(
         SearchResult.of(row, each.score, similarity, passages.get(row.id))
         for (row, each), similarity in zip(shown, similarities, strict=True)
     ]
-    return usage.with_counts(context, results)
+    return usage.with_counts(context, mark_changed(context, ranked.changed, results))
 
 
 def _rows(context: Context, ranked: _Ranked, ids: Sequence[str]) -> dict[str, Row]:

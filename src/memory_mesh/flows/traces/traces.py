@@ -61,7 +61,7 @@ from memory_mesh.core.traces.schema import SYSTEM, SYSTEM_LOG, Project
 from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.graph.links import cosine
 from memory_mesh.flows.search.readable import about, is_readable, readable
-from memory_mesh.flows.search.search import MAX_LIMIT, checked_limit
+from memory_mesh.flows.search.reads import MAX_LIMIT, checked_limit
 from memory_mesh.flows.traces import index as trace_index
 from memory_mesh.flows.traces import learnings as trace_learnings
 from memory_mesh.flows.traces.index import TRACE, project_of

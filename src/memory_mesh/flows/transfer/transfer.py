@@ -52,7 +52,7 @@ from memory_mesh.flows.claims.claims import COMPARED, Claims, clean_claim
 from memory_mesh.flows.context import Context, Plan, commit, find_rows, intact, paged
 from memory_mesh.flows.learning import lessons, skills
 from memory_mesh.flows.learning.lessons import STORED, import_blocks
-from memory_mesh.flows.search import search, usage
+from memory_mesh.flows.search import reads, usage
 from memory_mesh.flows.transfer import moving
 from memory_mesh.flows.write.embed import Vectors, passage_rows
 from memory_mesh.flows.write.prepare import sightings_of
@@ -444,7 +444,7 @@ def _new(
     stored, new = find_rows(context, usable), dict[str, tuple[int, Exported]]()
     for place, item in items:
         id_, key = item.memory.id, item.memory.key
-        known = id_ in stored or (key is not None and search.named(context, None, key) is not None)
+        known = id_ in stored or (key is not None and reads.named(context, None, key) is not None)
         if known or id_ in new:
             skipped[STORED if known else TWICE] += 1
         else:

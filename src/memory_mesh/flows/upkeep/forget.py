@@ -55,7 +55,7 @@ from memory_mesh.flows.context import (
     paged,
 )
 from memory_mesh.flows.mirror.mirror import state_keys
-from memory_mesh.flows.search import search
+from memory_mesh.flows.search import reads, search
 from memory_mesh.flows.transfer.transfer import export
 from memory_mesh.flows.upkeep import hooks
 from memory_mesh.flows.upkeep.erase import (
@@ -95,7 +95,7 @@ def forget(
         context = _of_user(context, scope)
         ids = ids_within(context, scope) if verify else []
     else:
-        ids = search.to_erase(context, memory_id, key)
+        ids = reads.to_erase(context, memory_id, key)
     wanted = _target(context, ids, scope) if verify else None
     before = look(context, wanted) if wanted else None
     proof = delete_all(context, scope, files=files) if scope else delete(context, ids, files=files)
@@ -143,6 +143,7 @@ def _of_user(context: Context, scope: Mapping[str, str]) -> Context:
 def _purge(context: Context, *, files: bool) -> Forgotten:
     """Erase what is left of the reader's user when the memories are erased: searches, idempotency
     keys, cursors and files of traces."""
+    from memory_mesh.flows.claims.updates import progress_of
     from memory_mesh.flows.notes import index as note_index
 
     user_id = context.reader.user_id
@@ -161,10 +162,13 @@ def _purge(context: Context, *, files: bool) -> Forgotten:
     cursors = Meta.with_prefix(context.store, f"{CURSOR}{json.dumps([user_id])[:-1]},")
     if context.open_traces().mark(""):
         context.open_traces().remove("")
-    states = [*state_keys(context), *(Key(Kind.META, meta.id) for meta in cursors)]
-    commit(context, lambda: Plan(None, deletes=[*receipts, *states]))
     agents = {audit.owner_of(head.id)[1] for head in heads(context)}
-    context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
+    homes = {partition(user_id, agent) for agent in {None, *agents}}
+    judged = context.store.get(Kind.META, [progress_of(name) for name in sorted(homes)])
+    metas = [*(meta.id for meta in cursors), *judged]
+    states = [*state_keys(context), *(Key(Kind.META, id_) for id_ in metas)]
+    commit(context, lambda: Plan(None, deletes=[*receipts, *states]))
+    context.index.forget(homes)
     return Forgotten(
         rows=pruned.removed + len(receipts) + len(states),
         notes=notes.taken,

@@ -535,10 +535,10 @@ def update(
             }
         plan = _plan_update(context, memory, text, changed, why, vectors, current)
         receipt = receipt_rows(context, key, memory_id, request)
-        # A receipt alone would survive a concurrent erasure, so the unchanged memory is written
-        # with it.
+        # A receipt alone would survive a concurrent erasure: the unchanged memory goes with it.
         unchanged = [memory.row(replaces=memory.revision)] if receipt and not plan.puts else []
-        return replace(plan, puts=[*plan.puts, *unchanged, *receipt], seen=seen)
+        moved = linking.moved_changes(context, memory, plan.answer)
+        return replace(plan, puts=[*plan.puts, *unchanged, *receipt, *moved], seen=seen)
 
     return _reported(
         Added(commit(context, decide)), gate.count((given, text), (keys, changed)), ()

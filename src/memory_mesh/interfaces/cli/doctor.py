@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -48,7 +48,7 @@ from memory_mesh.interfaces.render.output import (
 )
 from memory_mesh.interfaces.render.records import fault_lines
 from memory_mesh.interfaces.values import Target
-from memory_mesh.models import MODEL, PUBLISHED_MODEL, model_status
+from memory_mesh.models import JUDGE, MODEL, PUBLISHED_MODEL, model_status
 from memory_mesh.models.providers import KeylessChat
 from memory_mesh.stores import is_store_file, open_store, store_file
 from memory_mesh.stores.files import KEY_FILE, read_key, stat_of
@@ -112,6 +112,7 @@ def _checks(target: Target) -> Iterator[Check]:
     )
     yield permissions(settings)
     yield _model(settings)
+    yield from _judge(settings)
     yield _llm(settings)
     if fault := last_fault():
         remedy = (
@@ -184,6 +185,16 @@ def _model(settings: Settings) -> Check:
     status = model_status(model_paths(settings))
     detail = f"{status.state} in {status.folder}" + (f", {status.detail}" if status.detail else "")
     return _check("model", status.usable, detail, status.remedy)
+
+
+def _judge(settings: Settings) -> Iterator[Check]:
+    """Yield a check that fails if the judge of pairs is enabled and cannot be used."""
+    if settings.options.embedder != "local" or settings.options.update_judge == "off":
+        return
+    status = model_status(replace(model_paths(settings), model=JUDGE))
+    if not status.usable:
+        detail = f"{JUDGE} is {status.state}: changes of memories are not recognised"
+        yield Check("judge", ok=False, detail=detail, remedy=status.remedy)
 
 
 def _llm(settings: Settings) -> Check:

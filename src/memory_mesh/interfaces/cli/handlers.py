@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
 from threading import Thread
@@ -407,14 +408,16 @@ def model_status(call: Call) -> Answer:
     """Show the state of the local model; nothing is loaded or downloaded."""
     from memory_mesh.api.build import model_paths
     from memory_mesh.api.settings import load
-    from memory_mesh.models import MODEL, State
+    from memory_mesh.models import JUDGE, MODEL, State
     from memory_mesh.models import model_status as status_of
 
     settings = load({})
-    embedder, status = settings.options.embedder, status_of(model_paths(settings))
+    paths, embedder = model_paths(settings), settings.options.embedder
+    status, judge = status_of(paths), status_of(replace(paths, model=JUDGE))
     rows = [("folder", str(status.folder))]
     made = " (made smaller from the download)" if status.state is State.READY else ""
     rows += [("size", size(status.size) + made)] if status.size else []
+    rows += [("judge", f"{JUDGE} is {judge.state}")]
     rows += [("hashes", "correct")] if status.usable else []
     rows += [
         (name, text)
@@ -426,20 +429,23 @@ def model_status(call: Call) -> Answer:
     data = {
         "model": MODEL, "state": str(status.state), "folder": str(status.folder),
         "size": status.size, "sums": status.usable, "detail": status.detail,
-        "remedy": status.remedy, "embedder": embedder,
+        "remedy": status.remedy, "embedder": embedder, "judge": str(judge.state),
     }  # fmt: skip
     code = 0 if status.state is State.READY else 1
     return Answer(text=f"{NAME} {MODEL} is {status.state}\n{aligned(rows)}", data=data, code=code)
 
 
 def model_fetch(call: Call) -> Answer:
-    """Download the local model, unless it is ready."""
+    """Download the local model and build it and the judge, unless they are ready."""
     from memory_mesh.api.build import model_paths
     from memory_mesh.api.settings import load
-    from memory_mesh.models import find_model
+    from memory_mesh.models import JUDGE, MODEL, find_model
 
+    settings = load({})
+    models = [MODEL] if settings.options.update_judge == "off" else [MODEL, JUDGE]
     with progress() as update:
-        find_model(model_paths(load({})), retry=True, progress=update)
+        for model in models:
+            find_model(replace(model_paths(settings), model=model), retry=True, progress=update)
     return model_status(call)
 
 

@@ -163,10 +163,11 @@ def _named(command: str, words: list[str], given: Mapping[str, object]) -> dict[
     or a required value is missing."""
     named: dict[str, list[str]] = {}
     missing: list[str] = []
-    needed = {one.word for one in _chosen(command, given).parameters if one.required}
+    own = {one.word: one for one in _chosen(command, given).parameters}
+    needed = {word for word, one in own.items() if one.required}
     see = f"see memory-mesh {command} --help"
     for one in parameters(command):
-        if words and (one.positional or one.bare):
+        if words and (one.bare or (one.positional and one.word in own)):
             count = len(words) if one.repeated or one.kind is Kind.WORDS else 1
             named[one.word], words = words[:count], words[count:]
             if one.word in given:

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
@@ -32,14 +33,16 @@ from starlette.responses import Response
 from memory_mesh import __version__
 from memory_mesh.api.aio import to_thread
 from memory_mesh.api.mesh_methods import Mesh
+from memory_mesh.core.claims.updates import BOTH_HOLD, ENDS
 from memory_mesh.core.errors import AccessDenied, InvalidInput, MemoryMeshError, NotFound, shown
 from memory_mesh.core.language.safety.fence import NOTICE, fence, fence_memories, unused_boundary
 from memory_mesh.core.model import Status, iso
 from memory_mesh.core.options import Options
+from memory_mesh.core.text import shortened
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.mcp.compat import GraphTools
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Operation
-from memory_mesh.interfaces.render.output import NAME, Answer
+from memory_mesh.interfaces.render.output import NAME, Answer, one_line
 from memory_mesh.interfaces.rest.access import caller_of, check_origin, check_public, server_names
 from memory_mesh.interfaces.rest.connections import requests_limiter
 from memory_mesh.interfaces.rest.requests import problem_of, response
@@ -105,6 +108,7 @@ _FEEDBACK = (
     "wrong or misleading. Ratings decide what later sessions are shown first. Use it after you "
     "relied on a memory, or found that you should not have."
 )
+_MAX_QUOTED = 200  # characters of a memory that a new one may replace
 DEFAULT = (
     Offer("store", "remember", _REMEMBER,
           ("content", "type", "tags", "key", "rationale", "idempotency_key"), plain=True),
@@ -132,7 +136,8 @@ TOOLSETS: Mapping[str, tuple[Offer, ...]] = {
     "review": (
         Offer("quarantined"), Offer("conflicts"), Offer("resolve-conflict"),
         Offer("review-activate"), Offer("review-reject"), Offer("review-keep-both"),
-        Offer("review-undo"),
+        Offer("review-undo"), Offer("changes"), Offer("confirm-change", plain=True),
+        Offer("undo-change", plain=True),
     ),
     "all": tuple(Offer(one.name, "forget", _FORGET_SCOPE) if one.name == "forget"
                  else Offer(one.name) for one in remote.exposed(Interface.MCP)),
@@ -183,7 +188,21 @@ class OperationTools:
         text = (
             "\n".join([answer.text.removeprefix(f"{NAME} "), *answer.problems]).strip() or NOTHING
         )
+        if offer.name == "remember":
+            with suppress(MemoryMeshError):  # it is stored, whatever the judge does
+                text += _changed_by(mesh, str(answer.data["id"]))
         return CallToolResult(content=[TextContent(text=text if offer.plain else fenced(text))])
+
+
+def _changed_by(mesh: Mesh, memory_id: str) -> str:
+    """Return lines that say what a new memory replaces or ends, as far as the judge can say."""
+    lines = [
+        f"may {'end' if one.type == ENDS else 'replace'} {one.older.id}: "
+        f"“{shortened(one_line(one.older.content), _MAX_QUOTED)}”"
+        for one in mesh.changes(memory_id, seconds=0)
+        if one.newer.id == memory_id and one.type != BOTH_HOLD
+    ]
+    return f"\n{fenced(chr(10).join(lines))}" if lines else ""
 
 
 def fenced(text: str) -> str:

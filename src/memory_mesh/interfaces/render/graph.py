@@ -1,12 +1,15 @@
 """Render results of the graph, of reflections, of skills and of upkeep as answers."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from memory_mesh.core.claims.updates import BOTH_HOLD, ENDS, UPDATES, Update
+from memory_mesh.core.graph import connected
 from memory_mesh.core.learning import ReflectionResult, SkillResult
 from memory_mesh.core.model import ClaimConflict, Ingested
+from memory_mesh.core.text import day
 from memory_mesh.interfaces.render.memories import INGESTED, gone_lines
 from memory_mesh.interfaces.render.output import (
     NAME,
@@ -18,6 +21,8 @@ from memory_mesh.interfaces.render.output import (
     first_20,
     items,
     one_line,
+    paint,
+    table,
     when,
 )
 from memory_mesh.interfaces.render.templates import MASKED, each, fill, grid, rows, view
@@ -161,6 +166,65 @@ def reviewed(done: "Reviewed", call: Call) -> Answer:
     resolved = each("conflicts", "Conflict {id} is {status}")
     title = f"{_DONE[done.action]}: record {done.memory.id} {outcome}"
     return answer(title, done, [*changed(done), *resolved(done)])
+
+
+def changes(found: Sequence[Update], call: Call) -> Answer:
+    """Render what changed: each line of statements, the newest first."""
+    title = counted(len(found), "change")
+    cells = [row for line in _lines(found) for row in _statements_through_time(line)]
+
+    def draw() -> str:
+        heads = ("since", "statement", "id", "")
+        return table(title, heads, cells) if cells else paint(f"{NAME} {title}")
+
+    return answer(title, items("changes", found), [aligned(cells)], rows="changes", draw=draw)
+
+
+def _lines(found: Sequence[Update]) -> Iterable[list[Update]]:
+    """Return the changes in groups that memories connect. One that was undone connects nothing."""
+    made = [change for change in found if change.type != BOTH_HOLD]
+    groups = connected((change.newer.id, change.older.id, 1.0) for change in made)
+    line = {id_: group[0] for group in groups for id_ in group}
+    by_line = defaultdict[str, list[Update]](list)
+    for change in found:
+        undone = f"{change.newer.id} {change.older.id}" if change.type == BOTH_HOLD else ""
+        by_line[undone or line[change.newer.id]].append(change)
+    return by_line.values()
+
+
+def _statements_through_time(line: Sequence[Update]) -> list[list[str]]:
+    """Return a row for each memory of a line: since when, the text and until when it held, the id,
+    and what it did to older ones."""
+    memories = {one.id: one for change in line for one in (change.newer, change.older)}
+    since = {change.newer.id: change.at for change in line}
+    until = {change.older.id: change.at for change in line if change.type != BOTH_HOLD}
+    done = defaultdict[str, list[str]](list)
+    for change in line:
+        done[change.newer.id].append(f"{_DONE_TO_OLDER[change.type]} ({_how_sure(change)})")
+    rows = []
+    for id_ in sorted(memories, key=lambda id_: (since.get(id_, ""), id_), reverse=True):
+        ended = f"until {day(until[id_])}: " if id_ in until else ""
+        text = f"{ended}{excerpt(memories[id_].content)}"
+        rows.append([since.get(id_, "")[:10], text, id_, ", ".join(done[id_])])
+    return rows
+
+
+def _how_sure(change: Update) -> str:
+    decided = "undone" if change.type == BOTH_HOLD else "confirmed"
+    return decided if change.probability == 1 else f"{change.probability:.2f}"
+
+
+_DONE_TO_OLDER = {UPDATES: "replaces", ENDS: "ends", BOTH_HOLD: "both hold"}
+
+
+def change_decided(change: Update, call: Call) -> Answer:
+    """Render what a person decided about two memories."""
+    how = (
+        "Undone: {newer.id} and {older.id} both hold"
+        if change.type == BOTH_HOLD
+        else f"Confirmed: {{newer.id}} {_DONE_TO_OLDER[change.type]} {{older.id}}"
+    )
+    return answer(fill(how, change), change)
 
 
 def explained_memory(found: "MemoryExplanation", call: Call) -> Answer:

@@ -23,6 +23,7 @@ from memory_mesh.core.model import (
     Status,
 )
 from memory_mesh.core.search import Explained, Explanation
+from memory_mesh.core.text import day
 from memory_mesh.interfaces.render import output
 from memory_mesh.interfaces.render.output import (
     NAME,
@@ -258,18 +259,29 @@ def _signals(hit: Explained) -> list[str]:
         (name, f"rank {placing.rank}", f"{placing.score:.3f}")
         for name, placing in hit.channels.items()
     ]
-    better = "The claim of the asked time" if hit.result.claim else "A newer memory"
     features = ", ".join(f"{name} {value:.2f}" for name, value in hit.features.items() if value)
     pairs = ", ".join(f"{pair.question} – {pair.memory}" for pair in hit.word_pairs)
     return [
         one_line(hit.result.content)[:200],
         aligned(channels),
         *_heritage_lines(hit.result),
-        when(hit.newer, f"{better} has another value: {hit.newer}"),
+        _better(hit),
         aligned([(f"{one.value:+.2f}", one.meaning) for one in hit.contributions]),
         when(pairs, f"Nearest words: {pairs}"),
         when(features, f"Features: {features}"),
     ]
+
+
+def _better(hit: Explained) -> str:
+    """Return why another memory stands above a result, if one does."""
+    result = hit.result
+    if result.until:
+        changed = f"It held until {day(result.until)}, then {result.updated_by} changed it"
+        other = hit.newer not in (None, result.updated_by)
+        return changed + when(other, f"; above it stands {hit.newer}")
+    if result.claim:
+        return when(hit.newer, f"The claim of the asked time has another value: {hit.newer}")
+    return when(hit.newer, f"Above it stands what is newer, or held at the asked time: {hit.newer}")
 
 
 explained = view(

@@ -21,7 +21,7 @@ from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
 
 # Not the records: what only prints a line, such as an error, does not load them.
-from memory_mesh.core.text import CONTROL, REORDERING, SURROGATES, without_passwords
+from memory_mesh.core.text import CONTROL, REORDERING, SURROGATES, day, without_passwords
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance as Record
@@ -559,6 +559,7 @@ def _headline(result: "SearchResult") -> "Text":
         when(result.memory_type != "global", result.memory_type),
         when(result.status != "active", result.status),
         when(result.copies != 1, f"{result.copies} copies"),
+        f"until {day(result.until)}" if result.until else "",
         result.id,
     ]
     line = Text.assemble((f"{result.score:.2f}", "bold green" if result.score >= 0.5 else "green"))

@@ -14,7 +14,7 @@ from unicodedata import normalize
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.language.safety.injection import detect
 from memory_mesh.core.model import MemoryRecord, SearchResult
-from memory_mesh.core.text import TokenCounter, estimate, shortened, visible
+from memory_mesh.core.text import TokenCounter, day, estimate, shortened, visible
 
 MIN_BOUNDARY_DIGITS = 16  # 64 bits cannot be guessed
 TAG, MEMORY_TAG = "untrusted", "memory"
@@ -157,9 +157,8 @@ def _attribute(value: str) -> str:
 
 def _attributes(result: MemoryRecord) -> dict[str, str]:
     kind = str(result.metadata.get("type") or result.memory_type)
-    passage, score = (
-        (result.passage, f"{result.score:.2f}") if isinstance(result, SearchResult) else (None, "")
-    )
+    found = result if isinstance(result, SearchResult) else None
+    passage, score = (found.passage, f"{found.score:.2f}") if found else (None, "")
     section = " > ".join(passage.section) if passage else ""
     # The caller that stored the memory chose its type and its headings as freely as its content.
     chosen = (result.excerpt, kind[:_MAX_ATTRIBUTE_LENGTH], section[:_MAX_ATTRIBUTE_LENGTH])
@@ -169,6 +168,8 @@ def _attributes(result: MemoryRecord) -> dict[str, str]:
         "valid_from": result.valid_from or "",
         "valid_until": result.valid_until or "",
         "superseded_by": result.superseded_by or "",
+        "until": (found and found.until) or "",
+        "updated_by": (found and found.updated_by) or "",
         "type": kind,
         "section": section,
         "part": f"{passage.start}-{passage.end} of {len(result.content)}" if passage else "",
@@ -221,6 +222,7 @@ def _in_block(n: int, result: SearchResult, text: str) -> str:
     head = (
         f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\n"
         f"Type: {kind} | Source: {source}"
+        + (f" | Until: {day(result.until)}" if result.until else "")
     )
     return f"{head}\n{quote_frame_lines(text)}"
 

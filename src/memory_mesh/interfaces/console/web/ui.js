@@ -227,6 +227,9 @@ export function When({ at, exact }) {
   return html`<time datetime=${time.toISOString()} title=${`${full} · ${at}`}>${exact ? full : age(time)}</time>`;
 }
 
+/** The day of a time, as the command line shows it: "26 Sep 2026". */
+export const day = (at) => new Date(at).toLocaleDateString("en-GB", { dateStyle: "medium", timeZone: "UTC" });
+
 const STEPS = [[60, "second"], [60, "minute"], [24, "hour"], [30, "day"], [12, "month"], [Infinity, "year"]];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 

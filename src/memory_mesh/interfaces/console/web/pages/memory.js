@@ -1,6 +1,6 @@
 // One memory: what it says, how far it is trusted and why, where it came from, and what happened to it.
 import { page, read, write } from "../api.js";
-import { Bar, Button, Card, Confirm, Empty, Field, Loaded, MemoryLink, OutLink, Status, Tag, Text, Title, When, count, html, navigate, percent, plural, say, useLoad, useMemo, useState, visible } from "../ui.js";
+import { Bar, Button, Card, Confirm, Empty, Field, Loaded, MemoryLink, OutLink, Status, Tag, Text, Title, When, count, day, html, navigate, percent, plural, say, useLoad, useMemo, useState, visible } from "../ui.js";
 
 export default function MemoryPage({ route }) {
   const id = route.parts[1] || "";
@@ -16,6 +16,7 @@ function View({ data, again }) {
     <div class="columns"><div>
       <${Card}>${editing ? html`<${Edit} memory=${memory} close=${() => setEditing(false)} again=${again} />` : html`<div class="content"><${Text}>${memory.content}</${Text}></div>`}
         ${memory.tags?.length > 0 && html`<p class="after row">${memory.tags.map((tag) => html`<a href=${`#/search?${new URLSearchParams({ tag })}`}><${Tag}>${visible(tag)}</${Tag}></a>`)}</p>`}</${Card}>
+      <${Changes} memory=${memory} again=${again} />
       <${History} memory=${memory} changes=${data.history || []} />
       ${data.passages?.length > 1 && html`<${Passages} passages=${data.passages} />`}
       <${Links} data=${data} />
@@ -166,8 +167,32 @@ function Passages({ passages }) {
     ${passage.section?.length > 0 && html`<h3>${visible(passage.section.join(" › "))}</h3>`}<${Text} limit=${400}>${passage.text}</${Text}></div>`)}</div></details></${Card}>`;
 }
 
+const CHANGES = { updates: "replaces", ends: "ends", both_hold: "holds beside" };
+
+/** The statements that changes connect with this one, the newest first: each with the older one, and what a person may say of both. */
+function Changes({ memory, again }) {
+  const load = useLoad(() => read("changes", { about: memory.id }), [memory.id, memory.revision]);
+  const decide = (verb, change, text) => async () => {
+    await write(verb, { newer: change.newer.id, older: change.older.id });
+    say(text);
+    load.again();
+    again();
+  };
+  if (!load.data?.count) return null;
+  return html`<${Card} title="What changed" note=${count(load.data.count)}><ol class="items">${load.data.changes.map((change) => {
+    const undone = change.type === "both_hold";
+    const sure = change.probability === 1;
+    return html`<li key=${`${change.newer.id} ${change.older.id}`}><${MemoryLink} id=${change.newer.id} title=${change.newer.content} />
+      <div class="meta"><span>${CHANGES[change.type]}</span>${!undone && html`<span>since ${day(change.at)}</span>`}<${Tag} kind=${sure ? "good" : ""}>${undone ? "undone" : sure ? "confirmed" : `${percent(change.probability)} likely`}</${Tag}></div>
+      <${MemoryLink} id=${change.older.id} title=${change.older.content} />
+      <div class="actions">${(undone || !sure) && html`<${Button} writes class="small" onClick=${decide("confirm-change", change, "Confirmed: the newer one stands above.")}>Confirm</${Button}>`}
+        ${!undone && html`<${Button} writes class="small" onClick=${decide("undo-change", change, "Undone: both hold.")}>Undo</${Button}>`}</div></li>`;
+  })}</ol></${Card}>`;
+}
+
 function Links({ data }) {
-  const { memory, links = [], contents = {}, supersessions = [] } = data;
+  const { memory, contents = {}, supersessions = [] } = data;
+  const links = (data.links || []).filter((link) => !CHANGES[link.link_type]);
   const others = links.map((link) => ({ ...link, other: link.ref === memory.id ? link.target : link.ref, outgoing: link.ref === memory.id }));
   const replaced = [...(memory.supersedes || []).map((id) => [id, "It replaced"]), ...(memory.superseded_by ? [[memory.superseded_by, "Replaced by"]] : [])];
   const reason = (id) => supersessions.find((one) => [one.older, one.newer].includes(id) && [one.older, one.newer].includes(memory.id))?.why;
@@ -198,7 +223,7 @@ function Blocks({ blocks }) {
 const ACTIONS = {
   add: "Stored", update: "Changed", observe: "Stored again", heritage: "Reasons added", pin: "Pinned", unpin: "Unpinned", supersede: "Superseded", corroborate: "Confirmed by another source",
   reinforce: "Reinforced", dispute: "Disputed", activate: "Activated by a review", reject: "Rejected by a review", keep_both: "Kept beside the other by a review", undo: "Review undone",
-  decay: "Archived because it was weak", archive: "Archived", unarchive: "Made active again",
+  decay: "Archived because it was weak", archive: "Archived", unarchive: "Made active again", changes: "Compared with older memories",
 };
 const QUIET = new Set(["last_observed", "updated_at", "revision"]); // a change of these says no more than the line above
 

@@ -1,6 +1,6 @@
 // Search, with an explanation of every score; without a query it lists what the filters select.
 import { read } from "../api.js";
-import { Button, Card, Choice, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, When, count, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
+import { Button, Card, Choice, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, When, count, day, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
 
 const STATUSES = ["active", "superseded", "disputed", "quarantined", "archived"];
 const KINDS = ["global", "agent", "session", "lesson", "reflection"];
@@ -69,6 +69,7 @@ function Browse({ args }) {
 
 export function About({ memory, oneLine }) {
   return html`<div class=${`meta ${oneLine ? "one-line" : ""}`}>${memory.status !== "active" && html`<${Status} of=${memory.status} />`}<${When} at=${memory.event_time || memory.created_at} />
+    ${memory.until && html`<a href=${address(`/memory/${encodeURIComponent(memory.updated_by)}`)}><${Tag} kind="info">until ${day(memory.until)}</${Tag}></a>`}
     <bdi>${visible(memory.category || memory.memory_type)}</bdi>${memory.agent_id && html`<bdi>${visible(memory.agent_id)}</bdi>`}${memory.project && html`<bdi>${visible(memory.project)}</bdi>`}
     ${memory.pinned && html`<${Tag} kind="info">pinned</${Tag}>`}${(memory.tags || []).slice(0, 6).map((tag) => html`<${Tag}>${visible(tag)}</${Tag}>`)}</div>`;
 }
@@ -117,7 +118,7 @@ function Notes({ hit }) {
     hit.passage && `A passage of a memory with ${count(hit.content.length)} characters${hit.passage.section?.length ? `, under “${hit.passage.section.join(" › ")}”` : ""}`,
     hit.copies > 1 && `${hit.copies} memories with this text`,
     hit.valid_until && `valid until ${hit.valid_until.slice(0, 10)}`,
-    hit.newer && "a newer version of it is above",
+    hit.newer && (hit.until ? "what changed it is above" : "a newer version of it, or what held then, is above"),
   ].filter(Boolean);
   return notes.length > 0 && html`<p class="faint">${visible(notes.join(" · "))}</p>`;
 }

@@ -1,0 +1,1 @@
+"""What changed: written pairs, and a measurement."""
