@@ -12,6 +12,7 @@ from bench.speed.measuring import Timing, resident_bytes, seconds, time_calls
 from bench.speed.texts import Conversations, Item
 from bench.stores.places import Place
 from memory_mesh import MemoryMesh
+from memory_mesh.api.overview import overview_of
 
 _BATCH, _CALLS, _WARM_UP, _ADDED = 500, 100, 5, 50
 _ASKED = 10_000  # the queries ask for memories among the first so many
@@ -48,6 +49,7 @@ def measure(place: Place, size: int) -> Times:
             )
             cpu += process_time() - before
         compact = seconds(mesh.compact)
+        overview_of(mesh).prepare_search()  # a server store would build its index meanwhile
         queries, spare = conversations.queries(first, _CALLS), [*islice(turns, _ADDED)]
         embedder.prepare([*queries, *(item.text for item in spare)])
         queries = queries[
@@ -83,6 +85,7 @@ def measure_resident(place: Place, size: int) -> float:
         small.search(queries[0], use_cache=False)
     before = resident_bytes()
     with MemoryMesh(store=place.url, embedder=embedder) as mesh:
+        overview_of(mesh).prepare_search()
         for query in queries:
             mesh.search(query, use_cache=False)
         return round((resident_bytes() - before) / size, 1)

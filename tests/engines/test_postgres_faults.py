@@ -3,7 +3,7 @@ half-written, nothing lost."""
 
 import signal
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing import get_context
 from threading import Event, Thread
 
@@ -226,8 +226,13 @@ def test_a_store_goes_on_after_a_restart_of_the_server(own_server: Server) -> No
             store.find(Kind.MEMORY)
         own_server.start()
         assert store.count(Kind.MEMORY) == 1
+        before = store.data_version()
+        assert store.data_version() == before
         own_server.stop()
         own_server.start()
+        with suppress(StoreUnavailable):  # the connection is gone
+            store.data_version()
+        assert store.data_version() != before  # it may give numbers again that it gave before
         store.apply([memory("m2")])
         assert store.version("p") == 2
 

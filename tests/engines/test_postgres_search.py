@@ -32,20 +32,22 @@ from memory_mesh.core.model import (
     partition_for,
     visible_to,
 )
+from memory_mesh.core.options import Options
 from memory_mesh.core.ports import ServerStore
 from memory_mesh.core.search.candidates import Around, CandidateMemory, Conditions, SessionKey
 from memory_mesh.core.search.lexical import tokens
-from memory_mesh.index import CandidateIndex, make_index
+from memory_mesh.index import ServerIndex, make_index
 from memory_mesh.index.paged import PagedSource
 from memory_mesh.index.remote_search import completed_memory
 from memory_mesh.stores.postgres import PostgresStore
+from memory_mesh.stores.postgres.calls import condition
 from memory_mesh.stores.postgres.store import grant
 from memory_mesh.stores.postgres.tables import (
     ALL,
     FEW_HITS,
     FEW_VECTORS,
     VERSION,
-    condition,
+    encoded,
     is_by_segment,
     partitions_in,
 )
@@ -267,9 +269,9 @@ def test_tokens_are_read_with_the_vectors_if_they_are_wanted(server: Server) -> 
         assert store.get(Kind.MEMORY, ["m1"])["m1"].vector == Vector.of("unit", [1, 0])
 
 
-def test_a_mesh_on_postgres_searches_in_the_engine(store: PostgresStore) -> None:
+def test_a_mesh_on_postgres_may_search_in_the_engine(store: PostgresStore) -> None:
     assert isinstance(store, ServerStore)
-    assert isinstance(make_index(store, language="english"), CandidateIndex)
+    assert isinstance(make_index(store, Options()), ServerIndex)
 
 
 SCOPED = [
@@ -620,3 +622,52 @@ def test_an_index_finds_nearly_all_of_the_nearest_among_many_vectors(server: Ser
             for hit in store.nearest(Kind.MEMORY, Vector("model", query.tobytes()), few, limit=10)
         ] == right
     assert server.execute(index, database=database) == [(40,)]
+
+
+def test_ids_that_are_no_texts_find_nothing(server: Server) -> None:
+    with closing(PostgresStore(server.keeper(server.database()))) as store:
+        store.apply([memory("1"), memory("true"), memory("m")])
+        assert [row.id for row in store.find(Kind.MEMORY, In("id", ("m", "m", "x")))] == ["m"]
+        assert store.find(Kind.MEMORY, In("id", (1, True, 0.5))) == []
+
+
+def test_reads_by_id_look_each_up_however_the_store_grew(server: Server) -> None:
+    """A connection plans the statement when the table is empty, and keeps the plan."""
+    database = server.database()
+    with closing(PostgresStore(server.keeper(database))) as store:
+        store.apply([memory("m0")])
+        for _ in range(10):
+            store.get(Kind.MEMORY, ["m0"])
+        server.execute("ALTER TABLE memories SET (autovacuum_enabled = off)", database=database)
+        store.apply([memory(f"m{number}") for number in range(1, 3000)])
+
+        def read() -> int:
+            time.sleep(1.1)  # a connection reports at most once a second, with its next statement
+            store.get(Kind.MEMORY, ["m0"])
+            [(rows,)] = server.execute(
+                "SELECT (idx_tup_fetch + seq_tup_read)::int FROM pg_stat_user_tables WHERE relname "
+                "= 'memories'", database=database,
+            )  # fmt: skip
+            return int(str(rows))
+
+        before = read()
+        assert len(store.get(Kind.MEMORY, [f"m{number}" for number in range(20)])) == 20
+        assert 20 <= read() - before < 200
+
+
+def test_a_change_with_a_row_of_an_unknown_kind_is_refused_as_a_whole(server: Server) -> None:
+    database = server.database()
+    with closing(PostgresStore(server.keeper(database))) as store:
+        store.prepare()
+        good = encoded(memory("m1"), 0)
+        for odd in ({"kind": "nothing", "id": "x"}, {"id": "x"}, {"kind": None, "id": "x"}):
+            for payload in ({"puts": [good, odd]}, {"puts": [good], "deletes": [odd]}):
+                text = json.dumps({**payload, "schema": VERSION, "nonce": "n"})
+                with (
+                    psycopg.connect(server.keeper(database)) as connection,
+                    pytest.raises(psycopg.Error, match="unknown kind"),
+                ):
+                    connection.execute("SELECT mesh_apply(NULL, %s::jsonb)", (text,))
+        assert store.count(Kind.MEMORY) == 0
+        store.apply([memory("m1")])
+        assert store.count(Kind.MEMORY) == 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from memory_mesh import MemoryMesh
+from memory_mesh.api.overview import overview_of
 from memory_mesh.core.model import Kind, Row, SearchResult, batches
 from memory_mesh.core.ports import Store
 from memory_mesh.models.local import HashingEmbedder
@@ -85,6 +86,7 @@ class Question:
         handle = mesh.scoped(
             user_id=self.user_id, agent_id=self.agent_id, session_id=self.session_id
         )
+        overview_of(handle).prepare_search()  # otherwise a server store may still build its index
         return handle.search(self.text, min_score=0, use_cache=False, **self.options)  # type: ignore[arg-type]
 
 
@@ -111,12 +113,15 @@ QUESTIONS = (
 )
 
 
-def open_mesh(store: Store, clock: FakeClock | None = None) -> MemoryMesh:
+def open_mesh(
+    store: Store, clock: FakeClock | None = None, *, index_max_memories: int = 100_000
+) -> MemoryMesh:
     """Open a mesh on a store; without a clock, an hour after the corpus was written."""
     clock = clock or FakeClock(NEW_YEAR + 3_600_000)
     return MemoryMesh(
-        store=store, embedder=ShortEmbedder(), clock=clock.seconds, ids=seeded_ids(clock.ms)
-    )
+        store=store, embedder=ShortEmbedder(), clock=clock.seconds, ids=seeded_ids(clock.ms),
+        index_max_memories=index_max_memories,
+    )  # fmt: skip
 
 
 def make_rows(*, sessions: int, turns: int) -> list[Row]:

@@ -77,8 +77,10 @@ STORES: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {
     "ram, in its engine": lambda _: closing(ServerStore(RamStore())),
     "sqlite, in its engine": lambda folder: closing(ServerStore(SqliteStore(folder / "memory.db"))),
 }
+IN_ENGINE = ", in its engine"
 ENGINES: dict[str, Callable[[pytest.FixtureRequest], AbstractContextManager[Store]]] = {
-    "postgresql": postgresql, "supabase": supabase, "s3": bucket,
+    "postgresql": postgresql, f"postgresql{IN_ENGINE}": postgresql, "supabase": supabase,
+    f"supabase{IN_ENGINE}": supabase, "s3": bucket,
 }  # fmt: skip
 TOLERANCE = 1e-6
 
@@ -108,7 +110,8 @@ def mesh(
     with STORES[name](folder) if name in STORES else ENGINES[name](request) as store:
         if not store.count(Kind.MEMORY):
             fill(store, rows)
-        with open_mesh(store) as mesh:
+        # A server store with more memories than that is searched in its engine.
+        with open_mesh(store, index_max_memories=1 if IN_ENGINE in name else 100_000) as mesh:
             yield mesh
 
 

@@ -14,7 +14,7 @@ from memory_mesh.core.errors import StoreUnavailable
 from memory_mesh.core.model import Key, Kind, Reader, Row
 from memory_mesh.core.ports import Index
 from memory_mesh.core.search.candidates import CandidateMemory, Conditions
-from memory_mesh.index import CandidateIndex, LocalIndex, make_index
+from memory_mesh.index import CandidateIndex, LocalIndex
 from memory_mesh.index.paged import PagedSource
 from memory_mesh.index.words import one_typo_away
 from memory_mesh.stores.ram import RamStore
@@ -63,11 +63,6 @@ def test_the_neighbours_of_a_neighbour_count() -> None:
     store = ram(*talk, *(memory(f"m{at}", "key") for at in range(30)))
     agrees(CandidateIndex(store), store, asking("key apple"), size=3)
     assert "t5" in find(CandidateIndex(store), asking("key apple"), size=3).ids
-
-
-def test_a_store_with_a_source_of_candidates_is_searched_in_its_engine() -> None:
-    assert isinstance(make_index(ServerStore(RamStore()), language="english"), CandidateIndex)
-    assert isinstance(make_index(RamStore(), language="english"), LocalIndex)
 
 
 class StoredKeywords(ServerStore):
@@ -147,7 +142,7 @@ def test_an_index_in_memory_does_read_the_partition() -> None:
 
 def test_a_whole_search_reads_little() -> None:
     store = ServerStore(RamStore())
-    with open_mesh(store) as mesh:
+    with open_mesh(store, index_max_memories=1) as mesh:
         mesh.add_many(
             [
                 (f"The gardener painted fence number {at} in Lisbon.", {})

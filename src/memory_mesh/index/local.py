@@ -34,6 +34,7 @@ from memory_mesh.core.model import (
     millis,
     partitions,
 )
+from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query
 from memory_mesh.system import fork_safe, release_memory
@@ -171,7 +172,9 @@ def _checksum(parts: Iterable[bytes | memoryview]) -> bytes:
 # In memory; the least recently used one is dropped, and read again when it is needed.
 MAX_PARTITIONS = 4096
 BATCH = 2000  # rows read together
+MAX_FOLLOWED = 5000  # changes that a search waits for, if it can ask the engine of its store
 MAX_UNPACKED = 2000  # slots outside of the base, however small it is; otherwise a fifth of it
+_EMPTY_BYTES, _BYTES = 10_000, 2000  # of a partition, and of each slot outside of the base
 MIN_FILE_SIZE = 1000  # fewer memories are read from the store as fast as from a file
 _KINDS = (Kind.MEMORY, Kind.PASSAGE)  # of the rows in the index
 _MAX_VIEWS = 4
@@ -193,6 +196,10 @@ class LocalIndex:
         with self._lock:
             parts = [self._partition(name) for name in sorted(partitions(reader))]
         return LocalSnapshot(reader, parts, data_version)
+
+    def prepare(self, reader: Reader) -> None:
+        """Build the partitions of a reader, or bring them up to date."""
+        self.snapshot(reader)
 
     def forget(self, partitions: Iterable[str]) -> None:
         """Delete the files of these partitions."""
@@ -310,7 +317,7 @@ class Partition:
 
     def __init__(self, name: str, store: Store, language: str) -> None:
         self.lock = RLock()
-        self._name, self._store, self._language = name, store, language
+        self.name, self._store, self._language = name, store, language
         self._mark: str | None = None
         self._data_version: Hashable = None  # of the store, before it was asked for changes
         self._views: list[View] = []
@@ -322,12 +329,25 @@ class Partition:
         self._changed: dict[Scope, str | None] = {}
         self._replace_table()
 
+    @property
+    def size_in_bytes(self) -> int:
+        """About how much memory it takes."""
+        return _EMPTY_BYTES + self._packed_bytes + self.table.unpacked * _BYTES
+
     def refresh(self, data_version: Hashable) -> None:
         """Bring the index up to date with a store that has this data version, unless it is."""
+        self._bring_up(data_version, max_changes=None)
+
+    def follow(self, data_version: Hashable) -> bool:
+        """Do the same if only so many rows changed, and return whether that is so."""
+        return self._bring_up(data_version, max_changes=MAX_FOLLOWED)
+
+    def _bring_up(self, data_version: Hashable, *, max_changes: int | None) -> bool:
         if data_version == self._data_version:
-            return
+            return True
         try:
-            self._refresh()
+            if not self._refresh(max_changes):
+                return False
             self._data_version = data_version
         except BaseException:
             # Half of a change would lose memories silently, so the next query builds everything
@@ -335,18 +355,24 @@ class Partition:
             self._mark = self._data_version = None
             self._replace_table()
             raise
+        return True
 
-    def _refresh(self) -> None:
+    def _refresh(self, max_changes: int | None) -> bool:
         if self._mark is None:
             self._open()
-        while (changes := self._store.changes(self._name, self._mark)).mark != self._mark:
+        while (changes := self._store.changes(self.name, self._mark)).mark != self._mark:
+            if max_changes is not None and (
+                changes.keys is None or len(changes.keys) > max_changes
+            ):
+                return False
             self._mark = changes.mark
             if changes.keys is not None:
                 self._apply(list(dict.fromkeys(changes.keys)))
                 if self.table.unpacked > max(MAX_UNPACKED, self.table.base_size // 5):
                     self._pack()
-                return  # later changes came after the query
+                return True  # later changes came after the query
             self._build()
+        return True
 
     def mark(self, reader: Reader) -> Hashable:
         """Return a value that changes with the memories of the partition that a reader can see."""
@@ -400,7 +426,7 @@ class Partition:
         flags = flags_of(where, self.table)
         if flags is None:
             flags = np.zeros(len(self.table), np.bool_)
-            ids = self._store.ids(Kind.MEMORY, all_of(equals("partition", self._name), where))
+            ids = self._store.ids(Kind.MEMORY, all_of(equals("partition", self.name), where))
             flags[self.table.slots_of(Kind.MEMORY, ids)] = True
         return GrowingArray(flags)
 
@@ -409,7 +435,7 @@ class Partition:
         folder, size = self._store.index_folder, len(self.table)
         if folder is None or size < MIN_FILE_SIZE or self._mark is None:
             return
-        if self.table.unpacked * 10 >= size or not file_of(folder, self._name).exists():
+        if self.table.unpacked * 10 >= size or not file_of(folder, self.name).exists():
             self._pack()
 
     # --- from the store ---
@@ -420,8 +446,9 @@ class Partition:
         for kind in _KINDS:
             last = None
             while rows := self._store.find(
-                kind, equals("partition", self._name), limit=BATCH, after=last
+                kind, equals("partition", self.name), limit=BATCH, after=last
             ):
+                check_cancelled()
                 self.table.put(kind, rows)
                 last = rows[-1]
         if len(self.table) > MAX_UNPACKED:
@@ -434,7 +461,7 @@ class Partition:
                 rows = self._rows(kind, ids)
                 if dropped := self.table.drop(kind, set(ids) - {row.id for row in rows}):
                     # The file may contain what was erased.
-                    forget(self._store.index_folder, [self._name])
+                    forget(self._store.index_folder, [self.name])
                 changed.update(dropped, self.table.put(kind, rows))
                 self._update_filters(rows if kind is Kind.MEMORY else ())
         if changed:
@@ -463,49 +490,50 @@ class Partition:
     def _rows(self, kind: Kind, ids: Sequence[str]) -> list[Row]:
         """Return the rows of this partition with these ids, in the order of the ids."""
         stored = self._store.get(kind, ids)
-        return [stored[id_] for id_ in ids if id_ in stored and stored[id_].partition == self._name]
+        return [stored[id_] for id_ in ids if id_ in stored and stored[id_].partition == self.name]
 
     # --- from and to files ---
 
     def _open(self) -> None:
         folder = self._store.index_folder
-        saved = load(file_of(folder, self._name)) if folder else None
+        saved = load(file_of(folder, self.name)) if folder else None
         if (
             saved
             and saved.language == self._language
-            and self._store.changes(self._name, saved.mark).keys is not None
+            and self._store.changes(self.name, saved.mark).keys is not None
         ):
             with suppress(ValueError, KeyError, IndexError, TypeError):
                 self._replace_table(saved.columns, saved.names)
                 self._mark = saved.mark
                 self._start_marks()
         if self._mark is None:
-            forget(folder, [self._name])
+            forget(folder, [self.name])
 
     def _pack(self) -> None:
         """Pack everything into a new base: in a file if there may be one, else in memory."""
         columns, names = self.table.packed()
         folder = self._store.index_folder
         if folder and len(self.table) >= MIN_FILE_SIZE and self._mark:
-            path = file_of(folder, self._name)
+            path = file_of(folder, self.name)
             if save(path, Saved(self._mark, self._language, names, columns)):
                 saved = load(path)
                 columns = saved.columns if saved and saved.mark == self._mark else columns
                 self._forget_erased()
         self._replace_table(columns, names)
+        self._packed_bytes = sum(column.nbytes for column in columns.values())
         release_memory()  # building an index frees a kilobyte for each memory
 
     def _forget_erased(self) -> None:
         """Delete the file if something was erased while it was written: the eraser may have
         looked for it too early."""
         try:
-            keys = self._store.changes(self._name, self._mark).keys
+            keys = self._store.changes(self.name, self._mark).keys
             for kind in _KINDS:
                 ids = {key.id for key in keys or () if key.kind is kind}
                 if keys is None or ids - {row.id for row in self._rows(kind, sorted(ids))}:
-                    forget(self._store.index_folder, [self._name])
+                    forget(self._store.index_folder, [self.name])
         except StoreError:
-            forget(self._store.index_folder, [self._name])
+            forget(self._store.index_folder, [self.name])
 
     def _replace_table(
         self, columns: "Columns | None" = None, names: "Names | None" = None
@@ -513,5 +541,6 @@ class Partition:
         from memory_mesh.index.table import Table
 
         self.table = Table(self._language, columns, names)
+        self._packed_bytes = 0
         self._views.clear()
         self._filters.clear()

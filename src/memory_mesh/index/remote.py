@@ -46,9 +46,10 @@ class CandidateIndex:
         self._lock = fork_safe(Lock())
         self._partitions: dict[str, _PartitionMarks] = {}
 
-    def snapshot(self, reader: Reader) -> "CandidateSnapshot":
-        """Note the state of the partitions of a reader."""
-        data_version = self._store.data_version()
+    def snapshot(self, reader: Reader, data_version: Hashable | None = None) -> "CandidateSnapshot":
+        """Note the state of the partitions of a reader. The caller may know the data version of the
+        store."""
+        data_version = data_version or self._store.data_version()
         with self._lock:
             marks = tuple(
                 self._partition(name).mark(reader, data_version)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
 from itertools import chain
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,19 @@ from memory_mesh.core.model import (
     ANYTHING,
     MOVING,
     WITH_VECTOR,
+    And,
+    Anything,
+    Compare,
     Hit,
     In,
+    IsNull,
     Key,
     Kind,
+    Like,
+    Not,
+    Or,
     Row,
+    Scalar,
     Vector,
     Where,
 )
@@ -48,7 +57,6 @@ from memory_mesh.core.search.lexical import (
 )
 from memory_mesh.stores.base import check_unique, mark_of, moves_after, version_in
 from memory_mesh.stores.postgres.tables import (
-    condition,
     decoded,
     encoded,
     floats,
@@ -60,6 +68,37 @@ from memory_mesh.stores.postgres.tables import (
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+# --- conditions ---
+
+
+def condition(where: Where) -> object:
+    """Return a condition as the JSON that `mesh_condition` reads."""
+    match where:
+        case Anything():
+            return True
+        case Compare(column, op, value):
+            return [op, column, [_literal(value)]]
+        case In(column, values):
+            return ["in", column, [_literal(value) for value in values]]
+        case Like(column, pattern):
+            return ["like", column, [pattern]]
+        case IsNull(column):
+            return ["null", column]
+        case And(parts):
+            return ["and", [condition(part) for part in parts]]
+        case Or(parts):
+            return ["or", [condition(part) for part in parts]]
+        case Not(part):
+            return ["not", condition(part)]
+
+
+def _literal(value: Scalar) -> object:
+    """Return a literal as JSON, which has no number for infinity."""
+    if isinstance(value, float) and not isfinite(value):
+        return {"real": "Infinity" if value > 0 else "-Infinity"}
+    return value
 
 
 # --- searching in the database ---

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import chain
-from math import isfinite
 from typing import Any
 
 from psycopg.sql import SQL, Composed, Identifier, Literal
@@ -26,17 +25,11 @@ from memory_mesh.core.model import (
     CONTENTS,
     INT_MAX,
     And,
-    Anything,
     Column,
     Compare,
     In,
-    IsNull,
     Kind,
-    Like,
-    Not,
-    Or,
     Row,
-    Scalar,
     Sealed,
     Type,
     Used,
@@ -49,7 +42,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.stores.base import KEPT_MOVES
 
-VERSION = 14  # of the schema; each has a step in `_STEPS`
+VERSION = 15  # of the schema; each has a step in `_STEPS`
 
 # --- keywords ---
 # Memories are counted by segment: those that are equal in the columns that the rule of visibility,
@@ -372,37 +365,6 @@ def _integer(digits: str) -> int | float:
 decode_json = json.JSONDecoder(parse_int=_integer).decode
 
 
-# --- conditions ---
-
-
-def condition(where: Where) -> object:
-    """Return a condition as the JSON that `mesh_condition` reads."""
-    match where:
-        case Anything():
-            return True
-        case Compare(column, op, value):
-            return [op, column, [_literal(value)]]
-        case In(column, values):
-            return ["in", column, [_literal(value) for value in values]]
-        case Like(column, pattern):
-            return ["like", column, [pattern]]
-        case IsNull(column):
-            return ["null", column]
-        case And(parts):
-            return ["and", [condition(part) for part in parts]]
-        case Or(parts):
-            return ["or", [condition(part) for part in parts]]
-        case Not(part):
-            return ["not", condition(part)]
-
-
-def _literal(value: Scalar) -> object:
-    """Return a literal as JSON, which has no number for infinity."""
-    if isinstance(value, float) and not isfinite(value):
-        return {"real": "Infinity" if value > 0 else "-Infinity"}
-    return value
-
-
 # --- the schema: create it and upgrade it ---
 
 FEW_HITS = 2000  # documents with a rare word that are read before others
@@ -542,6 +504,7 @@ _STEPS: dict[int, tuple[str, ...]] = {
         for table in TABLES
         if table.vector
     ),
+    15: (),  # functions only
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level
 # security is not forced.
@@ -654,12 +617,55 @@ def vector_index(table: str, model: str, dimension: int, name: str) -> Composed:
     )
 
 
+# Statements for each table, which a server plans once for a connection.
+
+
+def _kinds(table: Table) -> str:
+    names = ", ".join(f"'{kind}'" for kind in table.kinds)
+    return f"ARRAY[{names}]"
+
+
+def _stored(table: Table) -> str:
+    return (
+        f"SELECT '{table.name}'::text, t.kind::text, t.id::text, t.tenant::text, "
+        "t.partition::text, t.revision FROM named n CROSS JOIN LATERAL (SELECT * FROM "
+        f"{table.name} m WHERE m.id = n.id AND m.kind = n.kind OFFSET 0) t "
+        f"WHERE n.kind = ANY ({_kinds(table)})"
+    )
+
+
+def _insert(table: Table) -> str:
+    columns = ", ".join(table.types)
+    return (
+        f"IF kinds && {_kinds(table)} THEN INSERT INTO {table.name} (tenant, {columns}) SELECT "
+        f"mesh_tenant(partition), {columns} FROM jsonb_array_elements(puts) one CROSS JOIN LATERAL "
+        f"jsonb_populate_record(null::{table.name}, one) "
+        f"WHERE one ->> 'kind' = ANY ({_kinds(table)}); END IF;"
+    )
+
+
+def _delete(table: Table) -> str:
+    return (
+        f"IF kinds && {_kinds(table)} THEN WITH gone AS (DELETE FROM {table.name} t USING "
+        "jsonb_to_recordset(old) AS o(kind text, id text, tenant text, source text), "
+        "jsonb_to_recordset(keys) AS k(kind text, id text, replaces bigint) "
+        "WHERE t.tenant = o.tenant AND t.kind = o.kind AND t.id = o.id AND k.kind = o.kind "
+        f"AND k.id = o.id AND o.source = '{table.name}' AND (k.replaces IS NULL OR k.replaces = "
+        "t.revision) AND mesh_sees(t.tenant, t.partition, identity, home) RETURNING k.replaces) "
+        "SELECT replaced + count(replaces) FROM gone INTO replaced; END IF;"
+    )
+
+
 @cache
 def sql(name: str) -> str:
     """Return the statements of a file, filled in."""
     text = files(__package__).joinpath("data", f"{name}.sql").read_text("utf-8")
     filled = {
         "description": description(),
+        "memory": _reading(Kind.MEMORY),
+        "stored": " UNION ALL ".join(map(_stored, TABLES)),
+        "inserts": "\n  ".join(map(_insert, TABLES)),
+        "deletes": "\n  ".join(map(_delete, TABLES)),
         "version": VERSION,
         "kept": KEPT_MOVES,
         "tables": ", ".join(ALL),

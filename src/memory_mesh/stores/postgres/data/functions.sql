@@ -83,29 +83,32 @@ BEGIN
 END $sql$;
 
 -- A test of one value. LIKE has no escape character, and compares text only.
-CREATE OR REPLACE FUNCTION mesh_test(op text, type text, value text, literals jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
-  SELECT CASE
+CREATE OR REPLACE FUNCTION mesh_test(op text, type text, value text, literals jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+BEGIN
+  RETURN (SELECT CASE
     WHEN op = 'like' THEN CASE type WHEN 'string' THEN format('%s LIKE %L ESCAPE ''''', value, literals ->> 0) ELSE 'NULL::boolean' END
     WHEN op = 'in' THEN format('%s = ANY (%L::%s[])', value, ARRAY(SELECT jsonb_array_elements_text(literals)),
       CASE type WHEN 'number' THEN 'float8' WHEN 'string' THEN 'text' ELSE type END)
     WHEN type = 'number' AND literals ->> 0 ~ '^-?\d{1,15}$' THEN format('%s %s %s', value, op, literals ->> 0)
     ELSE format('%s %s %L::%s', value, op, literals ->> 0, CASE type WHEN 'number' THEN 'float8' WHEN 'string' THEN 'text' ELSE type END)
-  END
-$sql$;
+  END);
+END $sql$;
 
 -- A list satisfies a test that one of its items does; "<>" means that no item is equal.
-CREATE OR REPLACE FUNCTION mesh_list_test(op text, value text, literals jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
-  SELECT CASE
+CREATE OR REPLACE FUNCTION mesh_list_test(op text, value text, literals jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+BEGIN
+  RETURN (SELECT CASE
     WHEN op IN ('=', 'in') THEN format('%s && %L::text[]', value, ARRAY(SELECT jsonb_array_elements_text(literals)))
     WHEN op = '<>' THEN format('NOT (%s && %L::text[])', value, ARRAY(SELECT jsonb_array_elements_text(literals)))
     ELSE format('CASE WHEN %1$s IS NOT NULL THEN EXISTS (SELECT 1 FROM unnest(%1$s) item WHERE %2$s) END', value,
       mesh_test(op, 'string', 'item COLLATE "C"', literals))
-  END
-$sql$;
+  END);
+END $sql$;
 
-CREATE OR REPLACE FUNCTION mesh_source(of_kind text, given jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
-  SELECT format('%I t WHERE t.kind = %L AND (%s)', mesh_tables() -> 'kinds' -> of_kind ->> 'table', of_kind, mesh_condition(of_kind, given))
-$sql$;
+CREATE OR REPLACE FUNCTION mesh_source(of_kind text, given jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+BEGIN
+  RETURN (SELECT format('%I t WHERE t.kind = %L AND (%s)', mesh_tables() -> 'kinds' -> of_kind ->> 'table', of_kind, mesh_condition(of_kind, given)));
+END $sql$;
 
 -- --- reads ---
 
@@ -116,6 +119,14 @@ DECLARE
   page jsonb := payload -> 'after';
 BEGIN
   PERFORM mesh_check(payload);
+  -- What each search reads: a statement that is planned once for a connection, perhaps before there are rows, so it looks up each by its key.
+  IF of_kind = 'memory' AND payload #>> '{where,0}' = 'in' AND payload #>> '{where,1}' = 'id' AND page ->> 0 IS NULL AND payload ->> 'limit' IS NULL THEN
+    RETURN QUERY SELECT <memory>
+      FROM (SELECT DISTINCT one #>> '{}' AS id FROM jsonb_array_elements(payload #> '{where,2}') one WHERE jsonb_typeof(one) = 'string') named
+      CROSS JOIN LATERAL (SELECT * FROM memories m WHERE m.id = named.id AND m.kind = 'memory' OFFSET 0) t
+      ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC;
+    RETURN;
+  END IF;
   RETURN QUERY EXECUTE format(
     'SELECT %s FROM (SELECT * FROM %s%s ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC LIMIT %L) t '
     'ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC',
@@ -151,9 +162,10 @@ BEGIN
     FROM (SELECT 1) one LEFT JOIN partitions p ON p.tenant = mesh_tenant(payload ->> 'partition') AND p.partition = payload ->> 'partition';
 END $sql$;
 
--- Equal values mean that nothing was written in between.
+-- Equal values mean that nothing was written in between. A replica does not know which transactions run, and a server that crashed or was
+-- restored may give a number twice.
 CREATE OR REPLACE FUNCTION mesh_data_version(payload jsonb) RETURNS text LANGUAGE sql STABLE AS $sql$
-  SELECT pg_current_snapshot()::text
+  SELECT concat_ws(' ', pg_current_snapshot(), pg_last_wal_replay_lsn(), pg_postmaster_start_time())
 $sql$;
 
 -- kind, model, dimension, vector, where, by_segment, count?, limit, with_vectors: the owners of the nearest vectors, each with a vector as base64, or else lists of owners with their distances.
@@ -232,11 +244,10 @@ $sql$;
 -- The rows of a change that are stored now.
 CREATE OR REPLACE FUNCTION mesh_stored(keys jsonb) RETURNS TABLE (source text, kind text, id text, tenant text, partition text, revision bigint)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+#variable_conflict use_column
 BEGIN
-  FOR source IN SELECT DISTINCT mesh_tables() -> 'kinds' -> (one ->> 'kind') ->> 'table' FROM jsonb_array_elements(keys) one LOOP
-    RETURN QUERY EXECUTE format('SELECT %1$L, t.kind::text, t.id::text, t.tenant::text, t.partition::text, t.revision FROM %1$I t '
-      'WHERE (t.id, t.kind) IN (SELECT one ->> ''id'', one ->> ''kind'' FROM jsonb_array_elements($1) one)', source) USING keys;
-  END LOOP;
+  RETURN QUERY WITH named AS MATERIALIZED (SELECT DISTINCT one ->> 'kind' AS kind, one ->> 'id' AS id FROM jsonb_array_elements(keys) one)
+    <stored>;
 END $sql$;
 
 -- Applies a change as one. The caller's tenant is that of all new rows, or null if they are of several.
@@ -257,12 +268,14 @@ DECLARE
   touched text[];
   moved jsonb;
   versions jsonb;
-  source text;
-  columns text;
+  kinds text[];
 BEGIN
   PERFORM mesh_check(payload);
   IF tenant IS NOT NULL AND EXISTS (SELECT 1 FROM jsonb_array_elements(puts) one WHERE mesh_tenant(one ->> 'partition') <> tenant) THEN
     RAISE EXCEPTION 'a row of the change belongs to another user than %', tenant USING ERRCODE = 'MM004';
+  END IF;
+  IF EXISTS (SELECT 1 FROM jsonb_array_elements(puts || keys) one WHERE mesh_tables() -> 'kinds' -> (one ->> 'kind') IS NULL) THEN
+    RAISE EXCEPTION 'a row of the change has an unknown kind' USING ERRCODE = 'MM004';
   END IF;
   SELECT keys || coalesce(jsonb_agg(jsonb_build_object('kind', one -> 'kind', 'id', one -> 'id', 'replaces', one -> 'replaces')), '[]')
     INTO keys FROM jsonb_array_elements(puts) one WHERE (one ->> 'replaces')::bigint > 0;
@@ -292,12 +305,8 @@ BEGIN
   IF keys <> '[]' AND mesh_delete(old, keys) < (SELECT count(*) FROM jsonb_array_elements(keys) one WHERE one ? 'replaces') THEN
     RAISE EXCEPTION 'a row is not at the revision that was read' USING ERRCODE = 'MM002';
   END IF;
-  FOR source IN SELECT DISTINCT mesh_tables() -> 'kinds' -> (one ->> 'kind') ->> 'table' FROM jsonb_array_elements(puts) one LOOP
-    SELECT string_agg(name, ', ') INTO columns FROM jsonb_array_elements_text(mesh_tables() -> 'columns' -> source) name;
-    EXECUTE format('INSERT INTO %1$I (tenant, %2$s) SELECT mesh_tenant(partition), %2$s FROM jsonb_array_elements($1) one '
-      'CROSS JOIN LATERAL jsonb_populate_record(null::%1$I, one) WHERE one ->> ''kind'' = ANY ($2)',
-      source, columns) USING puts, ARRAY(SELECT key FROM jsonb_each(mesh_tables() -> 'kinds') WHERE value ->> 'table' = source);
-  END LOOP;
+  kinds := ARRAY(SELECT DISTINCT one ->> 'kind' FROM jsonb_array_elements(puts) one);
+  <inserts>
   PERFORM mesh_count_keywords(puts, 1);
   IF EXISTS (SELECT 1 FROM jsonb_array_elements(puts) one WHERE one ->> 'kind' = 'usage' OR one ->> 'kind' = 'memory' AND one ->> 'replaces' <> '0') THEN
     UPDATE memories m SET access_count = (u.extra ->> 'access_count')::bigint FROM records u WHERE u.tenant = m.tenant AND u.kind = 'usage' AND u.id = m.id

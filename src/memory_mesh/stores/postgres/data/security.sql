@@ -47,16 +47,10 @@ CREATE OR REPLACE FUNCTION mesh_delete(old jsonb, keys jsonb) RETURNS bigint LAN
 DECLARE
   identity text[] := mesh_identity();
   home text := mesh_home();
-  source text;
+  kinds text[] := ARRAY(SELECT DISTINCT one ->> 'kind' FROM jsonb_array_elements(old) one);
   replaced bigint := 0;
 BEGIN
-  FOR source IN SELECT DISTINCT mesh_tables() -> 'kinds' -> (one ->> 'kind') ->> 'table' FROM jsonb_array_elements(old) one LOOP
-    EXECUTE format('WITH gone AS (DELETE FROM %I t USING jsonb_to_recordset($1) AS o(kind text, id text, tenant text, source text), '
-      'jsonb_to_recordset($2) AS k(kind text, id text, replaces bigint) WHERE t.tenant = o.tenant AND t.kind = o.kind AND t.id = o.id '
-      'AND k.kind = o.kind AND k.id = o.id AND o.source = %L AND (k.replaces IS NULL OR k.replaces = t.revision) '
-      'AND mesh_sees(t.tenant, t.partition, $4, $5) RETURNING k.replaces) SELECT $3 + count(replaces) FROM gone', source, source)
-      INTO replaced USING old, keys, replaced, identity, home;
-  END LOOP;
+  <deletes>
   RETURN replaced;
 END $sql$;
 
