@@ -95,5 +95,6 @@ def test_in_ci_the_newest_one_is_run_and_those_between_are_named(
     calls = bare / "calls"
     script(bare / "bin" / "make", f'echo "$@" >> {calls}')
     assert pythons.main(["--newest"]) == 0
-    assert calls.read_text() == f"test VENV=build/python{others[-1]} PYTHON={paths[-1]}\n"
+    words = f"test VENV=build/python{others[-1]} PYTHON={paths[-1]} CASES=1"
+    assert calls.read_text() == f"{words}\n"
     assert f"Python {others[0]}: not run, at {paths[0]}\n" in capsys.readouterr().out

@@ -2,7 +2,7 @@
 own, and say which.
 
     python tools/pythons.py            # those other than the running one; see `make test-pythons`
-    python tools/pythons.py --newest   # the newest of those, as CI does
+    python tools/pythons.py --newest   # the newest of those, with one case of each test, as CI does
     python tools/pythons.py --list     # where each is; nothing is run
 
 The supported ones are those that pyproject.toml names. One that is not on this machine is no
@@ -34,14 +34,18 @@ def main(arguments: list[str]) -> int:
         here = [(name, python) for name, python in found.items() if python and name != running]
         for version, python in here:
             is_run = not arguments or version == here[-1][0]
-            outcomes[version] = _test(version, python) if is_run else f"not run, at {python}"
+            outcomes[version] = (
+                _test(version, python, *(["CASES=1"] if arguments else []))
+                if is_run
+                else f"not run, at {python}"
+            )
     for version, outcome in outcomes.items():
         print(f"Python {version}: {outcome}")
     return int("failed" in outcomes.values())
 
 
-def _test(version: str, python: Path) -> str:
-    words = ["make", "test", f"VENV=build/python{version}", f"PYTHON={python}"]
+def _test(version: str, python: Path, *options: str) -> str:
+    words = ["make", "test", f"VENV=build/python{version}", f"PYTHON={python}", *options]
     return (
         "failed"
         if subprocess.run(words, cwd=ROOT, check=False).returncode
