@@ -42,7 +42,7 @@ settings.register_profile(
     suppress_health_check=_SLOW,
 )
 # In CI the examples are the same in every run, so that a change is judged by what it changes, and
-# fewer; elsewhere they are random.
+# fewer; elsewhere they are random. Of tests with a mark `one_in_ci(n)` it runs one in n.
 IN_CI = os.environ.get("CI") == "true"
 settings.register_profile(
     "deep",
@@ -135,9 +135,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = (
-        set() if config.getoption("--deep") else deep_only(items, config.getoption("--cases"))
-    )
+    if config.getoption("--deep"):
+        left_out = not_in_ci(items) if IN_CI else set()
+    else:
+        left_out = deep_only(items, config.getoption("--cases"))
     if passed := passed_before(config):
         left_out |= {item for item in items if item.nodeid in passed}
     if left_out:
@@ -183,6 +184,23 @@ def deep_only(items: list[pytest.Item], most: int | None = None) -> set[pytest.I
             sorted(same, key=_shuffled)[int(mark.args[0]) if mark else most or len(same) :]
         )
     return found
+
+
+def not_in_ci(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the tests that CI leaves out of a deep run: of n parameter sets of a test with a mark
+    `one_in_ci(n)`, or of n tests of a class with one, it runs one. They are the first ones of
+    the order in which a quick run takes them, so that both together run no more."""
+    groups: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if mark := item.get_closest_marker("one_in_ci"):
+            is_own = any(own.name == mark.name for own in item.own_markers)
+            group = item.nodeid.partition("[")[0] if is_own else item.parent.nodeid
+            groups[group, mark.args[0]].append(item)
+    return {
+        item
+        for (_, number), group in groups.items()
+        for item in sorted(group, key=_shuffled)[-(-len(group) // number) :]
+    }
 
 
 def _is_left_out(item: pytest.Item) -> bool:

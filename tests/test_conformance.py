@@ -26,7 +26,8 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "tests").mkdir()
     (tmp_path / "conformance").mkdir()
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  req(*ids)\n  deep\n  sample(n)\n")
+    markers = "".join(f"  {mark}\n" for mark in ("req(*ids)", "deep", "sample(n)", "one_in_ci(n)"))
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers =\n{markers}")
     write_list(tmp_path, holds=["ONE-1"])
     return tmp_path
 
@@ -211,6 +212,31 @@ def test_outside_ci_a_test_may_be_skipped(project: Path) -> None:
 @pytest.mark.deep
 def test_a_deep_run_leaves_nothing_out(project: Path) -> None:
     assert "21 passed" in run_tests(project, DEEP, "--deep").stdout
+
+
+ALIKE = """
+@pytest.mark.sample(1)
+@pytest.mark.one_in_ci(3)
+@pytest.mark.parametrize("step", range(7))
+def test_killed(step): pass
+
+@pytest.mark.one_in_ci(2)
+class TestContract:
+    def test_one(self): pass
+    def test_two(self): pass
+    def test_three(self): pass
+"""
+
+
+def test_in_ci_a_deep_run_takes_one_in_n_of_what_is_alike_and_what_the_quick_run_took(
+    project: Path,
+) -> None:
+    run_tests(project, ALIKE)
+    quick = {name for name in recorded(project) if name.startswith("test_killed")}
+    done = run_tests(project, ALIKE, "--deep", ci=True)
+    assert "5 passed" in done.stdout  # three of seven sets and two of three tests
+    assert quick < recorded(project).keys()
+    assert "10 passed" in run_tests(project, ALIKE, "--deep").stdout
 
 
 TWICE = """

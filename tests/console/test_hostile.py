@@ -143,6 +143,7 @@ def _open(console: Console, page: Watched, path: str) -> "Page":
     return shown
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_with_hostile_texts_runs_nothing_and_stays_usable(
     console: Console, page: Watched, path: str

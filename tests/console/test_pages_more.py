@@ -361,7 +361,7 @@ def test_chains_are_verified_and_a_broken_one_is_named(page: Watched) -> None:
 
 
 def test_numbers_are_plotted_with_a_sentence_and_a_table(page: Watched) -> None:
-    page.open("/search?query=deploy")
+    settled(page.open("/search?query=deploy"))  # or the next page could be opened before it is sent
     shown = settled(page.open("/numbers"))
     says(shown, "half took at most")
     assert shown.locator(".plot canvas").count() >= 5

@@ -336,6 +336,7 @@ def test_of_very_many_phone_numbers_a_limited_number_is_parsed(calls: CountCalls
     assert counts["parse"] < MANY + 20
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.deep
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("piece", ["password: ", "1 ", "1.2.3.4 ", "1-", "ß", "--token "])
@@ -345,6 +346,7 @@ def test_a_megabyte_that_took_half_a_minute_takes_a_few_seconds(piece: str) -> N
     assert time.process_time() - started < 8
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.deep
 @pytest.mark.sample(25)
 @pytest.mark.timeout(120)
@@ -355,6 +357,7 @@ def test_a_bomb_comes_back_redacted_once_and_for_all(bomb: str) -> None:
     assert len(redacted) < 4 * len(text) + 10
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.deep
 @pytest.mark.sample(12)
 @pytest.mark.timeout(120)

@@ -308,6 +308,7 @@ MODULES = dict(
 )
 
 
+@pytest.mark.one_in_ci(2)
 @pytest.mark.req("MESH-129")
 @pytest.mark.parametrize("id_", MODULES)
 def test_an_id_is_found_if_its_check_sum_holds_and_only_then(id_: str) -> None:

@@ -184,6 +184,7 @@ def test_the_steps_of_lance_are_those_at_which_it_is_killed() -> None:
         assert {*FLUSH} <= {*steps("update", "memory.lance")[1]}
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.sample(3)
 @pytest.mark.req("MESH-015", "MESH-044")
 @pytest.mark.parametrize(
@@ -263,6 +264,7 @@ KILLED_ERASURES_IN_FOLDERS += [
 ]
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.sample(2)
 @pytest.mark.req("MESH-011")
 @pytest.mark.parametrize(
@@ -327,6 +329,7 @@ class Ledger:
         )
 
 
+@pytest.mark.one_in_ci(2)
 @pytest.mark.sample(1)
 @pytest.mark.req("MESH-015")
 @pytest.mark.parametrize(

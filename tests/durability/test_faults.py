@@ -64,6 +64,7 @@ def results(
     return found
 
 
+@pytest.mark.one_in_ci(4)
 @pytest.mark.deep
 @pytest.mark.req("MESH-015")
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -87,6 +87,7 @@ def again(file: Path, folder: Path) -> tuple[int, int, int]:
     return done.added, done.updated, done.unchanged
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.sample(1)
 @pytest.mark.req("MESH-152", "MESH-015")
 @pytest.mark.parametrize(("step", "nth"), points(steps_of_runs()[0]))
@@ -104,6 +105,7 @@ def test_a_first_run_killed_at_any_step_is_finished_by_the_next_and_stores_nothi
     }
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.sample(1)
 @pytest.mark.req("MESH-152", "MESH-015")
 @pytest.mark.parametrize(("step", "nth"), points(steps_of_runs()[1]))

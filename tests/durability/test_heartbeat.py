@@ -70,6 +70,7 @@ def test_of_four_processes_that_beat_at_once_one_runs_each_job(file: Path) -> No
     assert_sound(file)
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.deep
 @pytest.mark.sample(1)
 @pytest.mark.req("MESH-138", "MESH-044")

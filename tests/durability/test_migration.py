@@ -49,6 +49,7 @@ def v1_part(folder: Path, name: str = "memory_entries") -> list[dict[str, object
     return [{column: row[column] for column in SCHEMA.names} for row in values(folder, name)]
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.req("MESH-168")
 @pytest.mark.parametrize(("step", "nth"), STEPS)
 def test_a_migration_that_is_killed_loses_nothing_and_the_next_run_completes_it(

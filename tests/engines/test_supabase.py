@@ -44,6 +44,7 @@ def project(server: Server) -> Iterator[Project]:
     project.stop()
 
 
+@pytest.mark.one_in_ci(2)
 class TestSupabase(StoreContract):
     """Rows in the tables of a project. Each test begins with empty tables."""
 

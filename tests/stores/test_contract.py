@@ -155,6 +155,7 @@ class TestLance(
 
 
 @pytest.mark.deep
+@pytest.mark.one_in_ci(3)
 class TestLanceTables(StoreContract, FreesBytes):
     """Rows in Lance tables after every change."""
 
@@ -163,6 +164,7 @@ class TestLanceTables(StoreContract, FreesBytes):
 
 
 @pytest.mark.deep
+@pytest.mark.one_in_ci(3)
 class TestLanceDirectly(StoreContract, FreesBytes):
     """Rows in the same tables, written without a journal."""
 
@@ -211,6 +213,7 @@ class TestJson(
 
 
 @pytest.mark.deep
+@pytest.mark.one_in_ci(3)
 class TestJsonFiles(StoreContract):
     """Rows in JSON files after every change."""
 

@@ -80,6 +80,7 @@ def test_rows_that_are_drawn_together_can_stand_together(batch: list[Row]) -> No
     assert len({*places}) == len(places)
 
 
+@pytest.mark.one_in_ci(3)
 @pytest.mark.deep
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", Kind)
