@@ -531,8 +531,8 @@ _STEPS: dict[int, tuple[str, ...]] = {
 _FILLS: dict[int, tuple[str, ...]] = {
     12: (
         "SELECT mesh_count_keywords(rows, 1) FROM (SELECT jsonb_agg(to_jsonb(named)) AS rows FROM "
-        "(SELECT kind, id, partition, number FROM memories) named GROUP BY partition, number / "
-        "10000) each",
+        "(SELECT kind, id, partition, tenant, number FROM memories) named GROUP BY partition, "
+        "number / 10000) each",
     ),
 }
 
@@ -660,7 +660,7 @@ def _insert(table: Table) -> str:
     values = columns.replace("embedding", "coalesce(numbers, embedding)")
     return (
         f"IF kinds && {_kinds(table)} THEN INSERT INTO {table.name} (tenant, {columns}) SELECT "
-        f"mesh_tenant(partition), {values} FROM ROWS FROM (jsonb_array_elements(puts), "
+        f"tenants ->> partition, {values} FROM ROWS FROM (jsonb_array_elements(puts), "
         "unnest(vectors)) AS given(one, numbers) CROSS JOIN LATERAL "
         f"jsonb_populate_record(null::{table.name}, one) "
         f"WHERE one ->> 'kind' = ANY ({_kinds(table)}); END IF;"

@@ -172,8 +172,8 @@ CREATE OR REPLACE FUNCTION mesh_data_version(payload jsonb) RETURNS text LANGUAG
   SELECT mesh_version_of(pg_current_snapshot()::text)
 $sql$;
 
--- The data version without this transaction, which writes and has no subtransaction, and the one right after it. Both are null if a later
--- transaction was faster.
+-- The data version without this transaction, which writes and has no subtransaction, and the one right after it, if no other one ends
+-- meanwhile. Both are null if another transaction began after the last one that ended and before this one, or began later and has ended.
 CREATE OR REPLACE FUNCTION mesh_data_versions(OUT before text, OUT after text) LANGUAGE plpgsql SET search_path FROM CURRENT AS $sql$
 DECLARE
   seen CONSTANT pg_snapshot := pg_current_snapshot();
@@ -284,6 +284,7 @@ DECLARE
   moving CONSTANT text[] := ARRAY['memory', 'skill', 'passage', 'link'];
   puts jsonb := coalesce(payload -> 'puts', '[]');
   named jsonb;  -- what most of the following reads of the puts, which are long
+  tenants jsonb;  -- partition -> tenant
   keys jsonb := coalesce(payload -> 'deletes', '[]');
   seen jsonb := coalesce(payload -> 'seen', '{}');
   old jsonb;
@@ -295,7 +296,9 @@ BEGIN
   PERFORM mesh_check(payload);
   SELECT coalesce(jsonb_agg(jsonb_build_object('kind', one -> 'kind', 'id', one -> 'id', 'partition', one -> 'partition', 'replaces', one -> 'replaces', 'place', one -> 'place')), '[]')
     INTO named FROM jsonb_array_elements(puts) one;
-  IF tenant IS NOT NULL AND EXISTS (SELECT 1 FROM (SELECT DISTINCT one ->> 'partition' AS name FROM jsonb_array_elements(named) one OFFSET 0) place WHERE mesh_tenant(place.name) <> tenant) THEN
+  SELECT coalesce(jsonb_object_agg(name, mesh_tenant(name)), '{}') INTO tenants
+    FROM (SELECT DISTINCT one ->> 'partition' AS name FROM jsonb_array_elements(named) one) place WHERE name IS NOT NULL;
+  IF tenant IS NOT NULL AND EXISTS (SELECT 1 FROM jsonb_each_text(tenants) place WHERE place.value <> tenant) THEN
     RAISE EXCEPTION 'a row of the change belongs to another user than %', tenant USING ERRCODE = 'MM004';
   END IF;
   kinds := ARRAY(SELECT DISTINCT one ->> 'kind' FROM jsonb_array_elements(named || keys) one);
@@ -334,7 +337,7 @@ BEGIN
   END IF;
   <inserts>
   IF 'memory' = ANY (kinds) THEN
-    PERFORM mesh_count_keywords(named, 1);
+    PERFORM mesh_count_keywords((SELECT jsonb_agg(one || jsonb_build_object('tenant', tenants -> (one ->> 'partition'))) FROM jsonb_array_elements(named) one), 1);
   END IF;
   IF EXISTS (SELECT 1 FROM jsonb_array_elements(named) one WHERE one ->> 'kind' = 'usage' OR one ->> 'kind' = 'memory' AND one ->> 'replaces' <> '0') THEN
     UPDATE memories m SET access_count = (u.extra ->> 'access_count')::bigint FROM records u WHERE u.tenant = m.tenant AND u.kind = 'usage' AND u.id = m.id
