@@ -63,8 +63,8 @@ READERS = (
     Reader("eve"),
 )
 NAMED = (
-    "SELECT jsonb_agg(jsonb_build_object('kind', kind, 'id', id, 'partition', partition)) "
-    "FROM memories"
+    "SELECT jsonb_agg(jsonb_build_object('kind', kind, 'id', id, 'partition', partition, "
+    "'tenant', tenant)) FROM memories"
 )
 WORDS = (
     *tokens("fence Lisbon bicycle repaired person Katherine telescope"),

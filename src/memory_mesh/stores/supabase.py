@@ -7,7 +7,7 @@ moves shows whether the first one was done.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from time import monotonic
 from typing import Any
@@ -28,12 +28,13 @@ from memory_mesh.core.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
+from memory_mesh.core.model import Row
 from memory_mesh.core.model.background import wait
 from memory_mesh.core.ports import Secret, Step, no_step
 from memory_mesh.net import HttpClient
 from memory_mesh.net.uses import Failed, guarded_session
-from memory_mesh.stores.postgres.calls import FunctionStore
-from memory_mesh.stores.postgres.tables import VERSION, decode_json
+from memory_mesh.stores.postgres.calls import FunctionStore, is_logged
+from memory_mesh.stores.postgres.tables import VERSION, decode_json, encoded
 
 _PATH = "/rest/v1"
 _SECONDS = 60.0  # for one request
@@ -120,15 +121,20 @@ class SupabaseStore(FunctionStore):
         raise AssertionError
 
     def _write(
-        self, tenant: str | None, payload: Mapping[str, object], *, is_logged: bool
-    ) -> dict[str, int]:
+        self, tenant: str | None, payload: Mapping[str, object], puts: Sequence[Row]
+    ) -> dict[str, Any]:
         self._check_open()
+        given = {
+            **payload,
+            "puts": [encoded(row, place) for place, row in enumerate(puts)],
+            "schema": VERSION,
+        }
         self._step("store.begun")
         until, lost = monotonic() + self._busy_seconds, False
         for attempt in count():
-            text = json.dumps({**payload, "schema": VERSION, "retry": lost}, ensure_ascii=False)
+            text = json.dumps({**given, "retry": lost}, ensure_ascii=False)
             try:
-                versions: dict[str, int] = self._sent(
+                answer: dict[str, Any] = self._sent(
                     "mesh_write", {"tenant": tenant, "payload": text}
                 )
             except APIError as error:
@@ -137,7 +143,7 @@ class SupabaseStore(FunctionStore):
                 wait(min(0.001 * 2**attempt, 0.1))
             except Failed as failed:
                 lost = lost or failed.is_done is None
-                if lost and (not is_logged or monotonic() >= until):
+                if lost and (not is_logged(puts) or monotonic() >= until):
                     what = "did not answer a write, which may have been done or not"
                     raise StoreUnavailable(
                         f"{self._client.base_url.host} {what}",
@@ -146,7 +152,7 @@ class SupabaseStore(FunctionStore):
                 self._pause(failed, attempt, until)
             else:
                 self._step("store.committed")
-                return versions or {}
+                return answer
         raise AssertionError
 
     def _sent(self, function: str, arguments: dict[str, str | None]) -> Any:

@@ -58,7 +58,6 @@ from memory_mesh.core.search.lexical import (
 from memory_mesh.stores.base import check_unique, mark_of, moves_after, version_in
 from memory_mesh.stores.postgres.tables import (
     decoded,
-    encoded,
     floats,
     is_by_segment,
     partitions_in,
@@ -317,10 +316,9 @@ class FunctionStore(ABC):
 
     @abstractmethod
     def _write(
-        self, tenant: str | None, payload: Mapping[str, object], *, is_logged: bool
-    ) -> dict[str, int]:
-        """Call `mesh_apply` and return the new versions; `is_logged` says that the log tells
-        afterwards whether it was done."""
+        self, tenant: str | None, payload: Mapping[str, object], puts: Sequence[Row]
+    ) -> dict[str, Any]:
+        """Call `mesh_apply` with a payload and these rows, and return its answer."""
 
     def apply(
         self,
@@ -334,12 +332,12 @@ class FunctionStore(ABC):
             "nonce": secrets.token_hex(8),
             "seen": dict(seen or {}),
             "deletes": [{"kind": key.kind, "id": key.id} for key in deletes],
-            "puts": [encoded(row, place) for place, row in enumerate(puts)],
         }
         tenants = {tenant_of(row.partition) for row in puts}
         tenant = tenants.pop() if len(tenants) == 1 else None
-        versions = self._write(tenant, payload, is_logged=any(row.kind in MOVING for row in puts))
-        return Applied(not (deletes or any(row.replaces for row in puts)), versions=versions)
+        answer = self._write(tenant, payload, puts)
+        is_freed = not (deletes or any(row.replaces for row in puts))
+        return Applied(is_freed, answer.get("before"), answer.get("after"), answer["versions"])
 
     def version(self, partition: str) -> int:
         return self._state(partition, None)["version"] or 0
@@ -410,6 +408,11 @@ class FunctionStore(ABC):
         return (
             self._call("mesh_changes", {"partition": partition, "version": version}, empty) or empty
         )
+
+
+def is_logged(puts: Sequence[Row]) -> bool:
+    """Return whether the log of moves tells afterwards that a change was done."""
+    return any(row.kind in MOVING for row in puts)
 
 
 @lru_cache(maxsize=1024)

@@ -6,8 +6,9 @@ read is sent again, and a write too, if the log of moves shows whether the first
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import chain, repeat
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
@@ -17,7 +18,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
+from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.types import TypeInfo
 
 from memory_mesh.core.errors import (
     Conflict,
@@ -36,10 +39,11 @@ from memory_mesh.core.errors import (
     StoreUnavailable,
     shown,
 )
+from memory_mesh.core.model import Row
 from memory_mesh.core.model.background import wait
 from memory_mesh.core.ports import Progress, Step, no_step
 from memory_mesh.core.text import shown_url
-from memory_mesh.stores.postgres.calls import FunctionStore
+from memory_mesh.stores.postgres.calls import FunctionStore, is_logged
 from memory_mesh.stores.postgres.tables import (
     ALL,
     LARGE,
@@ -47,6 +51,8 @@ from memory_mesh.stores.postgres.tables import (
     TABLES,
     VERSION,
     decode_json,
+    encoded,
+    packed_vectors,
     statements,
     upgrade,
     vector_index,
@@ -70,6 +76,10 @@ _URL = "such as postgresql://user:password@host/database?schema=name, with mode=
 _VECTOR_SCHEMA = (
     "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE "
     "e.extname = 'vector'"
+)
+_VECTOR_TYPE = (
+    "SELECT t.oid, t.typarray FROM pg_extension e JOIN pg_type t ON t.typnamespace = e.extnamespace"
+    " WHERE e.extname = 'vector' AND t.typname = 'vector'"
 )
 _MAY_REWRITE = (
     "SELECT sum(pg_total_relation_size(oid)) <= %s AND bool_and(pg_has_role(relowner, 'USAGE')) "
@@ -121,31 +131,35 @@ class PostgresStore(FunctionStore):
         raise AssertionError
 
     def _write(
-        self, tenant: str | None, payload: Mapping[str, object], *, is_logged: bool
-    ) -> dict[str, int]:
+        self, tenant: str | None, payload: Mapping[str, object], puts: Sequence[Row]
+    ) -> dict[str, Any]:
         self.check_writable()
         self.prepare()
+        rows = [encoded(row, place, with_numbers=False) for place, row in enumerate(puts)]
         until, lost = monotonic() + self._busy_seconds, False
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             try:
                 with self._pool.connection() as connection:
                     self._step("store.begun")
-                    given = {**payload, "schema": VERSION, "retry": lost}
-                    versions = _called(connection, self.schema, "mesh_apply", tenant, given)
+                    given = {**payload, "puts": rows, "schema": VERSION, "retry": lost}
+                    vectors = _packed(connection, puts)
+                    answer: dict[str, Any] = _called(
+                        connection, self.schema, "mesh_apply", tenant, given, vectors
+                    )
             except StoreUnavailable as error:  # no connection, so nothing was sent
                 if not lost:
                     raise
                 if monotonic() >= until:
                     raise self._unknown() from error
             except psycopg.Error as error:
-                if is_lost(error) and (lost or not is_logged):
+                if is_lost(error) and (lost or not is_logged(puts)):
                     raise self._unknown() from error
                 lost = lost or is_lost(error)
                 if not (lost or is_retried(error)) or monotonic() >= until:
                     raise translated(shown_url(self.url), error) from error
             else:
                 self._step("store.committed")
-                return versions or {}
+                return answer
             wait(pause)
         raise AssertionError
 
@@ -179,7 +193,7 @@ class PostgresStore(FunctionStore):
             _OWNS, (sql.Identifier(self.schema, "memories").as_string(),)
         ).fetchone() or (False,)
         if owns:
-            self._search_tables(connection, "SET")
+            self.search_tables(connection, "SET")
             try:
                 for table, model, dimension, name in connection.execute(LARGE.encode()).fetchall():
                     # Its creation was interrupted.
@@ -277,12 +291,12 @@ class PostgresStore(FunctionStore):
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
         # Functions keep this path, so that a caller's own tables never stand in for ours.
-        self._search_tables(connection, "SET LOCAL")
+        self.search_tables(connection, "SET LOCAL")
         steps = statements() if version is None else upgrade(version)
         for statement in steps:
             connection.execute(statement.encode())
 
-    def _search_tables(self, connection: Connection, how: str) -> None:
+    def search_tables(self, connection: Connection, how: str) -> None:
         """Set the search path to our tables and the vectors."""
         (vector,) = connection.execute(_VECTOR_SCHEMA).fetchone() or ("public",)
         names = sql.Identifier(self.schema), sql.Identifier(vector)
@@ -353,7 +367,7 @@ class Snapshot(FunctionStore):
         return _called(self._connection, self._schema, function, {**payload, "schema": VERSION})
 
     def _write(
-        self, tenant: str | None, payload: Mapping[str, object], *, is_logged: bool
+        self, tenant: str | None, payload: Mapping[str, object], puts: Sequence[Row]
     ) -> Never:
         raise StoreReadOnly(
             f"{shown_url(self.url)} is being copied", remedy="write to the store itself"
@@ -370,15 +384,8 @@ def _called(connection: Connection, schema: str, function: str, *given: object) 
     """Call a function and return its answer."""
     returns_set = function in ("mesh_find", "mesh_ids", "mesh_nearest")
     arguments = [_dumps(one) if isinstance(one, dict) else one for one in given]
-    marks = sql.SQL(", ").join([sql.SQL("%s::text"), sql.SQL("%s::jsonb")][-len(given) :])
-    query = sql.SQL("SELECT {}({})::text").format(sql.Identifier(schema, function), marks)
+    query = _query(schema, function)
     if function in _PACKED:
-        names = sql.SQL(", ").join(
-            sql.SQL("{}::text").format(sql.Identifier(name)) for name in _PACKED[function]
-        )
-        query = sql.SQL("SELECT {}, vectors FROM {}({})").format(
-            names, sql.Identifier(schema, function), marks
-        )
         *parts, vectors = connection.execute(query, arguments, binary=True).fetchone() or (None,)
         read = (json.loads(part) if part else None for part in parts)
         return {**dict(zip(_PACKED[function], read, strict=False)), "vectors": vectors or b""}
@@ -388,6 +395,44 @@ def _called(connection: Connection, schema: str, function: str, *given: object) 
     # Only rows have numbers of programs.
     decode = decode_json if function == "mesh_find" else json.loads
     return [decode(row) for row in rows] if returns_set else decode(rows[0]) if rows[0] else None
+
+
+@cache
+def _query(schema: str, function: str) -> bytes:
+    """Return the statement that calls a function. Composing it takes longer than sending it."""
+    marks = sql.SQL("%s::text, %s::jsonb, %s" if function == "mesh_apply" else "%s::jsonb")
+    name = sql.Identifier(schema, function)
+    if function not in _PACKED:
+        return sql.SQL("SELECT {}({})::text").format(name, marks).as_bytes()
+    names = sql.SQL(", ").join(
+        sql.SQL("{}::text").format(sql.Identifier(column)) for column in _PACKED[function]
+    )
+    return sql.SQL("SELECT {}, vectors FROM {}({})").format(names, name, marks).as_bytes()
+
+
+class Packed(bytes):
+    """A parameter in the binary format of its type, which the server infers."""
+
+
+class _PackedDumper(Dumper):
+    format = psycopg.pq.Format.BINARY
+
+    def dump(self, obj: Packed) -> Packed:
+        return obj
+
+
+psycopg.adapters.register_dumper(Packed, _PackedDumper)
+
+
+def _packed(connection: Connection, rows: Sequence[Row]) -> Packed | None:
+    """Return the vectors of rows; None if there are none."""
+    if not any(row.vector for row in rows):
+        return None
+    types = connection.adapters.types
+    if types.get("vector") is None:
+        found = connection.execute(_VECTOR_TYPE).fetchone() or (0, 0)
+        TypeInfo("vector", *found).register(connection)
+    return Packed(packed_vectors(rows, types.get_oid("vector")))
 
 
 def _parsed(url: str) -> tuple[dict[str, str], str]:
@@ -527,7 +572,7 @@ _inherited: list[Connection] = []
 
 # The class of error, and the remedy, by SQLSTATE or its first two characters.
 _CLASSES: dict[str, tuple[type[StoreError | InvalidInput], str]] = {
-    "MM001": (IdTaken, ""),
+    "23505": (IdTaken, ""),
     "MM002": (Conflict, ""),
     "MM003": (StoreTooNew, "upgrade memory-mesh"),
     "MM004": (InvalidInput, ""),
@@ -669,8 +714,7 @@ def distribute(store: PostgresStore) -> None:
                 f"{shown_url(store.url)} has no extension citus",
                 remedy="install Citus and run CREATE EXTENSION citus, or use one server",
             )
-        path = sql.SQL("SET LOCAL search_path TO {}, public")
-        connection.execute(path.format(sql.Identifier(store.schema)))
+        store.search_tables(connection, "SET LOCAL")
         for statement in distribution():
             connection.execute(statement.encode())
 
@@ -688,6 +732,6 @@ def distribution() -> Iterator[str]:
     for name in ("mesh_roles", "mesh_migrations"):
         yield f"SELECT create_reference_table('{name}')"
     yield (
-        "SELECT create_distributed_function('mesh_apply(text, jsonb)', 'tenant', colocate_with => "
-        f"'{first}')"
+        "SELECT create_distributed_function('mesh_apply(text, jsonb, vector[])', 'tenant', "
+        f"colocate_with => '{first}')"
     )

@@ -162,11 +162,29 @@ BEGIN
     FROM (SELECT 1) one LEFT JOIN partitions p ON p.tenant = mesh_tenant(payload ->> 'partition') AND p.partition = payload ->> 'partition';
 END $sql$;
 
+CREATE OR REPLACE FUNCTION mesh_version_of(snapshot text) RETURNS text LANGUAGE sql STABLE AS $sql$
+  SELECT concat_ws(' ', snapshot, pg_last_wal_replay_lsn(), pg_postmaster_start_time())
+$sql$;
+
 -- Equal values mean that nothing was written in between. A replica does not know which transactions run, and a server that crashed or was
 -- restored may give a number twice.
-CREATE OR REPLACE FUNCTION mesh_data_version(payload jsonb) RETURNS text LANGUAGE sql STABLE AS $sql$
-  SELECT concat_ws(' ', pg_current_snapshot(), pg_last_wal_replay_lsn(), pg_postmaster_start_time())
+CREATE OR REPLACE FUNCTION mesh_data_version(payload jsonb) RETURNS text LANGUAGE sql STABLE SET search_path FROM CURRENT AS $sql$
+  SELECT mesh_version_of(pg_current_snapshot()::text)
 $sql$;
+
+-- The data version without this transaction, which writes and has no subtransaction, and the one right after it, if no other one ends
+-- meanwhile. Both are null if another transaction began after the last one that ended and before this one, or began later and has ended.
+CREATE OR REPLACE FUNCTION mesh_data_versions(OUT before text, OUT after text) LANGUAGE plpgsql SET search_path FROM CURRENT AS $sql$
+DECLARE
+  seen CONSTANT pg_snapshot := pg_current_snapshot();
+  running CONSTANT text := split_part(seen::text, ':', 3);
+  next CONSTANT bigint := pg_current_xact_id()::text::bigint + 1;
+BEGIN
+  IF pg_snapshot_xmax(seen) = pg_current_xact_id() THEN
+    before := mesh_version_of(seen::text);
+    after := mesh_version_of(concat_ws(':', CASE WHEN running = '' THEN next ELSE pg_snapshot_xmin(seen)::text::bigint END, next, running));
+  END IF;
+END $sql$;
 
 -- kind, model, dimension, vector, where, by_segment, count?, limit, with_vectors: the owners of the nearest vectors, each with a vector as base64, or else lists of owners with their distances.
 -- pgvector computes in 32 bits, in which the squares of very small and very large numbers do not exist; such vectors get the length one
@@ -245,23 +263,28 @@ $sql$;
 CREATE OR REPLACE FUNCTION mesh_stored(keys jsonb) RETURNS TABLE (source text, kind text, id text, tenant text, partition text, revision bigint)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
 #variable_conflict use_column
+DECLARE
+  kinds text[] := ARRAY(SELECT DISTINCT one ->> 'kind' FROM jsonb_array_elements(keys) one);
 BEGIN
-  RETURN QUERY WITH named AS MATERIALIZED (SELECT DISTINCT one ->> 'kind' AS kind, one ->> 'id' AS id FROM jsonb_array_elements(keys) one)
-    <stored>;
+  <stored>
 END $sql$;
 
 -- Applies a change as one. The caller's tenant is that of all new rows, or null if they are of several.
 --   nonce    a random name of this change
 --   seen     partition -> version at which the caller read it
 --   deletes  [{kind, id}, …]
---   puts     [{column: value, …, replaces, place}, …], vectors as text, tokens as hex
+--   puts     [{column: value, …, replaces, place}, …], vectors as text unless they are in `vectors`, tokens as hex
 --   retry    true if an earlier call with this nonce may have been committed
--- MM001: an id is taken. MM002: what the caller read has changed. MM003: the store has another schema.
-CREATE OR REPLACE FUNCTION mesh_apply(tenant text, payload jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $sql$
+-- `vectors` has one for each put, or null. Returns the new versions of partitions, and the data versions of `mesh_data_versions`.
+-- 23505: an id is taken. MM002: what the caller read has changed. MM003: the store has another schema. An exception is not caught here:
+-- that takes a subtransaction.
+CREATE OR REPLACE FUNCTION mesh_apply(tenant text, payload jsonb, vectors vector[] DEFAULT NULL) RETURNS jsonb LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $sql$
 #variable_conflict use_column
 DECLARE
   moving CONSTANT text[] := ARRAY['memory', 'skill', 'passage', 'link'];
   puts jsonb := coalesce(payload -> 'puts', '[]');
+  named jsonb;  -- what most of the following reads of the puts, which are long
+  tenants jsonb;  -- partition -> tenant
   keys jsonb := coalesce(payload -> 'deletes', '[]');
   seen jsonb := coalesce(payload -> 'seen', '{}');
   old jsonb;
@@ -271,19 +294,24 @@ DECLARE
   kinds text[];
 BEGIN
   PERFORM mesh_check(payload);
-  IF tenant IS NOT NULL AND EXISTS (SELECT 1 FROM jsonb_array_elements(puts) one WHERE mesh_tenant(one ->> 'partition') <> tenant) THEN
+  SELECT coalesce(jsonb_agg(jsonb_build_object('kind', one -> 'kind', 'id', one -> 'id', 'partition', one -> 'partition', 'replaces', one -> 'replaces', 'place', one -> 'place')), '[]')
+    INTO named FROM jsonb_array_elements(puts) one;
+  SELECT coalesce(jsonb_object_agg(name, mesh_tenant(name)), '{}') INTO tenants
+    FROM (SELECT DISTINCT one ->> 'partition' AS name FROM jsonb_array_elements(named) one) place WHERE name IS NOT NULL;
+  IF tenant IS NOT NULL AND EXISTS (SELECT 1 FROM jsonb_each_text(tenants) place WHERE place.value <> tenant) THEN
     RAISE EXCEPTION 'a row of the change belongs to another user than %', tenant USING ERRCODE = 'MM004';
   END IF;
-  IF EXISTS (SELECT 1 FROM jsonb_array_elements(puts || keys) one WHERE mesh_tables() -> 'kinds' -> (one ->> 'kind') IS NULL) THEN
+  kinds := ARRAY(SELECT DISTINCT one ->> 'kind' FROM jsonb_array_elements(named || keys) one);
+  IF NOT kinds <@ ARRAY[<kinds>] THEN
     RAISE EXCEPTION 'a row of the change has an unknown kind' USING ERRCODE = 'MM004';
   END IF;
-  SELECT keys || coalesce(jsonb_agg(jsonb_build_object('kind', one -> 'kind', 'id', one -> 'id', 'replaces', one -> 'replaces')), '[]')
-    INTO keys FROM jsonb_array_elements(puts) one WHERE (one ->> 'replaces')::bigint > 0;
-  SELECT coalesce(jsonb_agg(stored), '[]') INTO old FROM mesh_stored(keys) stored;
+  SELECT keys || coalesce(jsonb_agg(one - 'partition' - 'place'), '[]') INTO keys FROM jsonb_array_elements(named) one WHERE (one ->> 'replaces')::bigint > 0;
+  SELECT coalesce(jsonb_agg(stored), '[]') INTO old
+    FROM mesh_stored((SELECT coalesce(jsonb_agg(one), '[]') FROM jsonb_array_elements(keys) one WHERE one ->> 'kind' = ANY (moving))) stored;
 
   -- Locks in one order, so that two changes never wait for each other.
   SELECT coalesce(array_agg(DISTINCT name ORDER BY name), '{}') INTO touched FROM (
-    SELECT one ->> 'partition' AS name FROM jsonb_array_elements(puts || old) one WHERE one ->> 'kind' = ANY (moving)
+    SELECT one ->> 'partition' AS name FROM jsonb_array_elements(named || old) one WHERE one ->> 'kind' = ANY (moving)
     UNION SELECT jsonb_object_keys(seen)) named;
   INSERT INTO partitions (tenant, partition, version, nonce) SELECT mesh_tenant(name), name, 0, '' FROM unnest(touched) name ORDER BY name ON CONFLICT DO NOTHING;
   PERFORM 1 FROM partitions p WHERE p.partition = ANY (touched) ORDER BY p.partition FOR UPDATE;
@@ -294,31 +322,34 @@ BEGIN
     END IF;
   END IF;
   IF payload -> 'retry' = 'true' AND EXISTS (SELECT 1 FROM moves m WHERE m.partition = ANY (touched) AND m.nonce = payload ->> 'nonce') THEN
-    RETURN (SELECT jsonb_object_agg(p.partition, p.version) FROM partitions p WHERE p.partition = ANY (touched) AND p.nonce = payload ->> 'nonce');
+    RETURN (SELECT jsonb_build_object('versions', coalesce(jsonb_object_agg(p.partition, p.version), '{}')) FROM partitions p WHERE p.partition = ANY (touched) AND p.nonce = payload ->> 'nonce');
   END IF;
   IF EXISTS (SELECT 1 FROM jsonb_each_text(seen) s LEFT JOIN partitions p ON p.partition = s.key WHERE p.version IS DISTINCT FROM s.value::bigint) THEN
     RAISE EXCEPTION 'a partition has changed' USING ERRCODE = 'MM002';
   END IF;
 
   -- A replaced row is deleted and inserted: it may have moved to another user.
-  PERFORM mesh_count_keywords(old, -1);
+  IF old @> '[{"kind": "memory"}]' THEN
+    PERFORM mesh_count_keywords(old, -1);
+  END IF;
   IF keys <> '[]' AND mesh_delete(old, keys) < (SELECT count(*) FROM jsonb_array_elements(keys) one WHERE one ? 'replaces') THEN
     RAISE EXCEPTION 'a row is not at the revision that was read' USING ERRCODE = 'MM002';
   END IF;
-  kinds := ARRAY(SELECT DISTINCT one ->> 'kind' FROM jsonb_array_elements(puts) one);
   <inserts>
-  PERFORM mesh_count_keywords(puts, 1);
-  IF EXISTS (SELECT 1 FROM jsonb_array_elements(puts) one WHERE one ->> 'kind' = 'usage' OR one ->> 'kind' = 'memory' AND one ->> 'replaces' <> '0') THEN
+  IF 'memory' = ANY (kinds) THEN
+    PERFORM mesh_count_keywords((SELECT jsonb_agg(one || jsonb_build_object('tenant', tenants -> (one ->> 'partition'))) FROM jsonb_array_elements(named) one), 1);
+  END IF;
+  IF EXISTS (SELECT 1 FROM jsonb_array_elements(named) one WHERE one ->> 'kind' = 'usage' OR one ->> 'kind' = 'memory' AND one ->> 'replaces' <> '0') THEN
     UPDATE memories m SET access_count = (u.extra ->> 'access_count')::bigint FROM records u WHERE u.tenant = m.tenant AND u.kind = 'usage' AND u.id = m.id
-      AND m.id IN (SELECT one ->> 'id' FROM jsonb_array_elements(puts) one) AND u.extra ->> 'access_count' <> m.access_count::text;
+      AND m.id IN (SELECT one ->> 'id' FROM jsonb_array_elements(named) one) AND u.extra ->> 'access_count' <> m.access_count::text;
   END IF;
 
   -- The log: what was deleted, then what was put, each in the partition that it left and in the one that it entered.
-  WITH ends AS (
-    SELECT DISTINCT coalesce((put ->> 'place')::bigint, -1) AS place, given ->> 'kind' AS kind, given ->> 'id' AS id, given ->> 'partition' AS partition
-    FROM jsonb_array_elements(puts || old) given
-    LEFT JOIN jsonb_array_elements(puts) put ON put ->> 'kind' = given ->> 'kind' AND put ->> 'id' = given ->> 'id'
-    WHERE given ->> 'kind' = ANY (moving)
+  WITH entered AS MATERIALIZED (
+    SELECT place, kind, id, partition FROM jsonb_to_recordset(named) AS n(place bigint, kind text, id text, partition text) WHERE kind = ANY (moving)
+  ), ends AS (
+    SELECT place, kind, id, partition FROM entered
+    UNION SELECT coalesce(e.place, -1), kind, id, o.partition FROM jsonb_to_recordset(old) AS o(kind text, id text, partition text) LEFT JOIN entered e USING (kind, id) WHERE kind = ANY (moving)
   ), numbered AS (
     SELECT p.tenant, p.partition, p.version + row_number() OVER (PARTITION BY p.partition ORDER BY e.place, e.kind, e.id) AS version, e.kind, e.id
     FROM ends e JOIN partitions p ON p.partition = e.partition
@@ -330,10 +361,8 @@ BEGIN
     RETURNING p.partition, p.version
   )
   SELECT coalesce(jsonb_object_agg(partition, version), '{}') INTO versions FROM counted;
-  IF EXISTS (SELECT 1 FROM jsonb_each_text(versions) WHERE value::bigint % 1000 < jsonb_array_length(puts || old)) THEN
+  IF EXISTS (SELECT 1 FROM jsonb_each_text(versions) WHERE value::bigint % 1000 < jsonb_array_length(named || old)) THEN
     PERFORM mesh_delete_moves(versions);
   END IF;
-  RETURN versions;
-EXCEPTION WHEN unique_violation THEN
-  RAISE EXCEPTION 'an id is taken: %', SQLERRM USING ERRCODE = 'MM001';
+  RETURN jsonb_build_object('versions', versions) || (SELECT to_jsonb(v) FROM mesh_data_versions() v);
 END $sql$;

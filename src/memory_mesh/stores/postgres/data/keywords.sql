@@ -1,7 +1,7 @@
 -- Which documents contain each keyword, and how many, by segment: memories that are equal in the columns of `tables.COLUMNS`. `mesh_apply`
 -- keeps both, and holds the locks of the partitions meanwhile. A memory without keywords is not a document.
 
--- rows ([{kind, id, partition}, …]), sign: adds the stored memories among the rows to the counts and postings, or takes them away.
+-- rows ([{kind, id, partition, tenant}, …]), sign: adds the stored memories among the rows to the counts and postings, or takes them away.
 CREATE OR REPLACE FUNCTION mesh_count_keywords(rows jsonb, sign int) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $sql$
 DECLARE
   empty jsonb;
@@ -10,7 +10,7 @@ DECLARE
 BEGIN
   WITH given AS (
     SELECT t.tenant, t.partition, <segment_columns>, t.model, t.dimension, t.id, coalesce(t.keywords, '{}') AS keywords
-    FROM (SELECT r.id, r.partition, mesh_tenant(r.partition) AS tenant FROM jsonb_to_recordset(rows) AS r(kind text, id text, partition text) WHERE r.kind = 'memory' OFFSET 0) r
+    FROM (SELECT r.id, r.partition, r.tenant FROM jsonb_to_recordset(rows) AS r(kind text, id text, partition text, tenant text) WHERE r.kind = 'memory' OFFSET 0) r
     CROSS JOIN LATERAL (SELECT * FROM memories m WHERE m.tenant = r.tenant AND m.kind = 'memory' AND m.id = r.id OFFSET 0) t
     WHERE t.partition = r.partition
   ), named AS MATERIALIZED (

@@ -28,7 +28,8 @@ END $sql$;
 
 CREATE OR REPLACE FUNCTION mesh_write(tenant text, payload text) RETURNS text LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $sql$
 BEGIN
-  RETURN coalesce(mesh_apply(tenant, payload::jsonb)::text, '{}');
+  -- The handler of errors has a subtransaction, which the data versions do not know of.
+  RETURN (mesh_apply(tenant, payload::jsonb) - 'before' - 'after')::text;
 EXCEPTION WHEN OTHERS THEN
   PERFORM mesh_raise(SQLSTATE, SQLERRM);
 END $sql$;
@@ -38,7 +39,7 @@ END $sql$;
 CREATE OR REPLACE FUNCTION mesh_raise(state text, message text) RETURNS void LANGUAGE plpgsql AS $sql$
 BEGIN
   RAISE EXCEPTION USING MESSAGE = message, ERRCODE = CASE
-    WHEN state = 'MM001' THEN 'PT409' WHEN state = 'MM002' THEN 'PT412' WHEN state = 'MM003' THEN 'PT426'
+    WHEN state = '23505' THEN 'PT409' WHEN state = 'MM002' THEN 'PT412' WHEN state = 'MM003' THEN 'PT426'
     WHEN state = 'MM004' OR left(state, 2) IN ('22', '54') THEN 'PT422' WHEN state IN ('40001', '40P01', '55P03') THEN 'PT423'
     ELSE state END;
 END $sql$;
