@@ -219,7 +219,7 @@ class Context:
         """The maximum size of a memory."""
         chars = self.options.max_content_chars
         return (
-            Limits(content_chars=chars, metadata_bytes=_MAX_PROGRAM_BYTES)
+            Limits(content_chars=chars, metadata_depth=64, metadata_bytes=_MAX_PROGRAM_BYTES)
             if self.is_program_data
             else Limits(content_chars=chars)
         )

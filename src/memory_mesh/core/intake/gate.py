@@ -37,11 +37,12 @@ class Layer0:
     scrub: ScrubSettings = field(default_factory=lambda: ScrubSettings().merged(MESH_OVERRIDES))
 
     def for_secrets(self) -> "Layer0":
-        """Return a gate that masks secrets, and no personal data and no names."""
+        """Return a gate that masks secrets, and no personal data, names or files."""
         if self.redactor is None:
             return self
         mode, key, off = self.redactor.mode, self.redactor.key, self.redactor.off
-        return replace(self, redactor=Redactor(mode, key, off=off | PERSONAL_KINDS))
+        redactor = Redactor(mode, key, off=off | PERSONAL_KINDS, keeps_files=True)
+        return replace(self, redactor=redactor)
 
     def clean_content(self, text: str) -> str:
         """Return a memory's text, redacted and scrubbed."""
