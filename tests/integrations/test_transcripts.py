@@ -176,23 +176,28 @@ def test_items_come_back_verbatim_with_personal_data_and_images(mesh) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "mail"),
-    [("secrets", "ana@example.org"), ("all", "[EMAIL]")],
-    ids=["default", "all"],
+    ("options", "mail", "key"),
+    [
+        ({}, "ana@example.org", "[API_KEY]"),
+        ({"program_data_redaction": "all"}, "[EMAIL]", "[API_KEY]"),
+        ({"redaction": "off"}, "ana@example.org", "sk-proj-abcdefghijklmnop1234567890ABCDEFGH"),
+    ],
+    ids=["default", "all", "off"],
 )
-def test_secrets_are_masked_in_items_and_personal_data_if_a_setting_says_so(setting, mail) -> None:
+def test_secrets_are_masked_in_items_and_personal_data_if_a_setting_says_so(
+    options, mail, key
+) -> None:
     from langchain_core.messages import HumanMessage
 
     from memory_mesh.integrations.langchain import MemoryMeshChatHistory
 
-    key = "sk-proj-abcdefghijklmnop1234567890ABCDEFGH"
-    with MemoryMesh("memory://", embedder="none", program_data_redaction=setting) as mesh:
+    with MemoryMesh("memory://", embedder="none", **options) as mesh:
         history = MemoryMeshChatHistory(mesh, "s1")
-        history.add_messages([HumanMessage(f"I am ana@example.org, my key is {key}")])
-        text = f"I am {mail}, my key is [API_KEY]"
+        given = "I am ana@example.org, my key is sk-proj-abcdefghijklmnop1234567890ABCDEFGH"
+        history.add_messages([HumanMessage(given)])
+        text = f"I am {mail}, my key is {key}"
         assert [message.content for message in history.messages] == [text]
         assert mesh.get_all()[0].content == text
-        assert mesh.add("I am ana@example.org").content == "I am [EMAIL]"
 
 
 LESSON = {
