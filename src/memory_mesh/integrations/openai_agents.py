@@ -35,8 +35,10 @@ class MemoryMeshSession:
         session_settings: SessionSettings | dict[str, Any] | None = None,
     ) -> None:
         self.session_id = session_id
-        given = session_settings or {}
-        self.session_settings = SessionSettings(**given) if isinstance(given, dict) else given
+        given = session_settings
+        if given is None or isinstance(given, dict):  # a dict with an unknown key is a TypeError
+            given = SessionSettings().resolve(given)
+        self.session_settings = given
         self._transcript = Transcript(mesh, session_id, "openai-agents")
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
