@@ -1,6 +1,8 @@
 """What LangChain and the OpenAI Agents SDK store and read back, with the real libraries."""
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 
@@ -71,6 +73,170 @@ def test_a_retriever_returns_documents_with_scores_and_leaves_out_what_is_irrele
     assert asyncio.run(retriever.ainvoke("when does the deploy key rotate?")) == documents
     filtered = MemoryMeshRetriever(mesh=mesh, filter={"source": "wiki"})
     assert [one.id for one in filtered.invoke("deploy key")] == [found.id]
+
+
+def test_a_retriever_returns_k_documents_as_its_constructor_or_the_call_says(mesh) -> None:
+    from memory_mesh.integrations.langchain import MemoryMeshRetriever
+
+    for day in ("Mondays", "Tuesdays", "Fridays", "Sundays"):
+        mesh.add(f"The deploy key rotates on {day}.")
+    query, retriever = "when does the deploy key rotate?", MemoryMeshRetriever(mesh=mesh, k=2)
+    assert [len(retriever.invoke(query)), len(retriever.invoke(query, k=3))] == [2, 3]
+    assert len(asyncio.run(retriever.ainvoke(query, k=1))) == 1
+
+
+# --- what every transcript keeps ---
+
+
+def _session(mesh, name="s1", **settings):
+    from memory_mesh.integrations.openai_agents import MemoryMeshSession
+
+    return MemoryMeshSession(mesh, name, **settings)
+
+
+def _user(text):
+    return {"role": "user", "content": text}
+
+
+def test_equal_items_are_separate_and_keep_their_order_in_one_millisecond() -> None:
+    async def use(mesh):
+        for _ in range(3):
+            await _session(mesh).add_items([_user("again?"), {"role": "assistant", "content": "y"}])
+        await _session(mesh).add_items([_user("again?")] * 3)
+        seen = [await _session(mesh).get_items(), await _session(mesh).pop_item()]
+        await _session(mesh).add_items([_user("again?")])
+        return [*seen, await _session(mesh).get_items(limit=5)]
+
+    turn = [_user("again?"), {"role": "assistant", "content": "y"}]
+    with MemoryMesh("memory://", embedder="none", clock=lambda: 1_700_000_000.0) as mesh:
+        every, popped, latest = asyncio.run(use(mesh))
+    assert every == [*turn * 3, *[_user("again?")] * 3]
+    assert popped == _user("again?")
+    assert latest == [*turn, *[_user("again?")] * 3][-5:]
+
+
+def test_the_latest_items_go_by_their_number_also_if_the_clock_of_a_writer_is_behind() -> None:
+    now = [1_700_000_100.0]
+    with MemoryMesh("memory://", embedder="none", clock=lambda: now[0]) as mesh:
+
+        async def late():
+            await _session(mesh).add_items([_user("1"), _user("2")])
+            now[0] -= 60
+            await _session(mesh).add_items([_user("3")])
+            session = _session(mesh)
+            return await session.get_items(limit=2), await session.pop_item()
+
+        assert asyncio.run(late()) == ([_user("2"), _user("3")], _user("3"))
+
+
+def test_two_processes_write_to_one_session_and_no_item_is_lost(tmp_path) -> None:
+    writer = """
+import asyncio, sys
+from memory_mesh import MemoryMesh
+from memory_mesh.integrations.openai_agents import MemoryMeshSession
+
+with MemoryMesh(sys.argv[1], embedder="none") as mesh:
+    session = MemoryMeshSession(mesh, "s1")
+    for n in range(10):
+        pair = [{"role": "user", "content": "same"}, {"role": "assistant", "content": sys.argv[2]}]
+        asyncio.run(session.add_items(pair))
+"""
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    running = [subprocess.Popen([sys.executable, "-c", writer, url, name]) for name in "ab"]
+    assert [process.wait(120) for process in running] == [0, 0]
+    with MemoryMesh(url, embedder="none") as mesh:
+        items = asyncio.run(_session(mesh).get_items())
+    # What one call stored stays together.
+    assert [item["content"] for item in items[::2]] == ["same"] * 20
+    assert sorted(item["content"] for item in items[1::2]) == ["a"] * 10 + ["b"] * 10
+
+
+HARD = [
+    {"role": "assistant", "content": None, "tool_calls": []},
+    {"role": "user", "content": "   "},
+    {"role": "tool", "content": "a\0b", "id": 2**63, "constructor": {"$json": "1"}},
+    {
+        "role": "user",
+        "content": [
+            {"type": "input_text", "text": "Mail ana@example.org, +47 22 33 44 55"},
+            {"type": "input_image", "image_url": f"data:image/png;base64,{'AKIA4' * 80_000}"},
+        ],
+    },
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": f"g{'sk-A9' * 900}="},
+]
+
+
+def test_items_come_back_verbatim_with_personal_data_and_images(mesh) -> None:
+    async def use(session):
+        await session.add_items(HARD)
+        return await session.get_items()
+
+    assert asyncio.run(use(_session(mesh))) == HARD
+    assert mesh.search("mail")[0].content.startswith("Mail ana@example.org, +47 22 33 44 55")
+
+
+@pytest.mark.parametrize(
+    ("options", "mail", "key"),
+    [
+        ({}, "ana@example.org", "[API_KEY]"),
+        ({"program_data_redaction": "all"}, "[EMAIL]", "[API_KEY]"),
+        ({"redaction": "off"}, "ana@example.org", "sk-proj-abcdefghijklmnop1234567890ABCDEFGH"),
+    ],
+    ids=["default", "all", "off"],
+)
+def test_secrets_are_masked_in_items_and_personal_data_if_a_setting_says_so(
+    options, mail, key
+) -> None:
+    from langchain_core.messages import HumanMessage
+
+    from memory_mesh.integrations.langchain import MemoryMeshChatHistory
+
+    with MemoryMesh("memory://", embedder="none", **options) as mesh:
+        history = MemoryMeshChatHistory(mesh, "s1")
+        given = "I am ana@example.org, my key is sk-proj-abcdefghijklmnop1234567890ABCDEFGH"
+        history.add_messages([HumanMessage(given)])
+        text = f"I am {mail}, my key is {key}"
+        assert [message.content for message in history.messages] == [text]
+        assert mesh.get_all()[0].content == text
+
+
+LESSON = {
+    "situation": "a deployment failed",
+    "error_pattern": "friday-deploy",
+    "oversight": "nobody watched",
+    "fix": "rolled back",
+    "preventative_rule": "never deploy on Friday",
+    "severity": "low",
+    "applicable_scope": "deployments",
+}
+
+
+def test_a_session_keeps_what_became_a_claim_a_lesson_or_was_archived_elsewhere() -> None:
+    lines = ["Ana works at Acme.", "Ana works at Initech.", "Ana works at Acme."]
+
+    async def use(session, items):
+        await session.add_items(items)
+        return await session.get_items()
+
+    with MemoryMesh("memory://", embedder="none", claims="auto") as mesh:
+        items = [_user(line) for line in lines]
+        assert asyncio.run(use(_session(mesh), items)) == items
+        mesh.graph.archive(mesh.get_all()[0].id)
+        assert asyncio.run(_session(mesh).get_items()) == items
+        lesson = mesh.distill_lesson(LESSON)
+        block = _user(lesson.wire_format)
+        assert asyncio.run(use(_session(mesh, "s2"), [block])) == [block]
+
+
+def test_a_transcript_of_an_earlier_version_is_read_and_continued(mesh) -> None:
+    old = {"transcript_of": "openai-agents", "value": _user("hello")}
+    mesh.scoped(session_id="s1").add_many([{"role": "user", "content": "hello", "metadata": old}])
+
+    async def use(session):
+        await session.add_items([_user("hello")])
+        return await session.get_items()
+
+    assert asyncio.run(use(_session(mesh))) == [_user("hello")] * 2
 
 
 # --- the OpenAI Agents SDK ---

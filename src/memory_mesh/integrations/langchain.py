@@ -24,8 +24,8 @@ _ROLES = {
 
 
 class MemoryMeshRetriever(BaseRetriever):
-    """Retrieves the memories that answer a query, highest score first:
-    `MemoryMeshRetriever(mesh=mesh, k=4)`.
+    """Retrieves the memories that answer a query, highest score first, at most `k`:
+    `MemoryMeshRetriever(mesh=mesh, k=4)`, and for one query `retriever.invoke(query, k=8)`.
 
     By default what is probably irrelevant is left out; `mode="recall"` leaves out very little.
     """
@@ -35,12 +35,17 @@ class MemoryMeshRetriever(BaseRetriever):
     filter: Filter | None = None
     mode: str = "precise"
 
-    def _get_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
-        found = self.mesh.search(query, limit=self.k, filter=self.filter, mode=self.mode)
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: object, k: int | None = None
+    ) -> list[Document]:
+        limit = self.k if k is None else k
+        found = self.mesh.search(query, limit=limit, filter=self.filter, mode=self.mode)
         return [_document(result) for result in found]
 
-    async def _aget_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
-        return await to_thread(self._get_relevant_documents, query, run_manager=run_manager)
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: object, k: int | None = None
+    ) -> list[Document]:
+        return await to_thread(self._get_relevant_documents, query, run_manager=run_manager, k=k)
 
 
 def _document(result: SearchResult) -> Document:
@@ -51,8 +56,8 @@ def _document(result: SearchResult) -> Document:
 class MemoryMeshChatHistory(BaseChatMessageHistory):
     """The messages of one session, stored as memories: `MemoryMeshChatHistory(mesh, "session 1")`.
 
-    Other sessions find them by searching. Personal data and secrets are masked before they are
-    stored.
+    Other sessions find them by searching. They come back as they were, with their personal data;
+    secrets are masked. The option `program_data_redaction` changes that.
     """
 
     def __init__(self, mesh: Mesh, session_id: str) -> None:

@@ -21,14 +21,24 @@ with extra("openai-agents"):
 class MemoryMeshSession:
     """The items of one conversation, stored as memories. Other sessions find them by searching.
 
-    Personal data and secrets are masked before they are stored.
+    Items come back as they were, with their personal data; secrets are masked. The option
+    `program_data_redaction` changes that.
     """
 
+    session_settings: SessionSettings | None
+
     def __init__(
-        self, mesh: Mesh, session_id: str, *, session_settings: SessionSettings | None = None
+        self,
+        mesh: Mesh,
+        session_id: str,
+        *,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
     ) -> None:
         self.session_id = session_id
-        self.session_settings = session_settings or SessionSettings()
+        given = session_settings
+        if given is None or isinstance(given, dict):  # a dict with an unknown key is a TypeError
+            given = SessionSettings().resolve(given)
+        self.session_settings = given
         self._transcript = Transcript(mesh, session_id, "openai-agents")
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
@@ -70,7 +80,10 @@ def _text(content: object) -> str:
     if isinstance(content, str) or content is None:
         return content or ""
     parts = content if isinstance(content, Sequence) else [content]
-    texts = (part.get("text") or part.get("refusal") for part in parts if isinstance(part, Mapping))
-    return "\n".join(str(text) for text in texts if text) or json.dumps(
-        content, ensure_ascii=False, default=str
+    texts = (
+        str(part.get("text") or part.get("refusal") or f"({part.get('type', 'part')})")
+        if isinstance(part, Mapping)
+        else json.dumps(part, ensure_ascii=False, default=str)
+        for part in parts
     )
+    return "\n".join(texts)

@@ -76,6 +76,9 @@ _TIME = LazyRegex(
     r"(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?(?:Z|"
     r"[+-][01][0-9]:[0-5][0-9])?)?"
 )
+# No secret is so long without a space or a dot, and parts of an image look like one by chance.
+_MIN_FILE_CHARS = 4_000
+_FILE = LazyRegex(r"(?:data:[^,\s]{1,200};base64,)?[A-Za-z0-9+/_-]*={0,2}")
 
 Mode = Literal["mask", "pseudonym"]
 
@@ -129,13 +132,15 @@ class Redactor:
     same value and key.
 
     `names` maps names of people (or anything else) to the ids that replace them, in both modes.
-    Kinds in `off` are not replaced. Wrong arguments are a ValueError.
+    Kinds in `off` are not replaced. With `keeps_files`, a value that is a file in base64, such as
+    an image, is not searched. Wrong arguments are a ValueError.
     """
 
     mode: Mode = "mask"
     key: bytes | None = field(default=None, repr=False)
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     off: frozenset[str] = frozenset()
+    keeps_files: bool = False
     _names_regex: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
     _ids: dict[str, str] = field(init=False, repr=False, compare=False)
     _ids_regex: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
@@ -238,6 +243,8 @@ class Redactor:
         if key in _TIME_KEYS and self._names_regex is None and _TIME.fullmatch(value):
             return value
         if (digest := _digest(key, value, of=b"value")) in self._clean:
+            return value
+        if self.keeps_files and len(value) >= _MIN_FILE_CHARS and _FILE.fullmatch(value):
             return value
         lead, given = f"{key}: ", value
         for _ in range(_MAX_ROUNDS):
