@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 from weakref import ref
 
 from memory_mesh.core.errors import InvalidInput
@@ -20,9 +20,13 @@ _ELSEWHERE = {
     "clear": "forget", "reset": "forget", "remove": "forget", "purge": "forget",
 }  # fmt: skip
 
+AnyHandle = TypeVar("AnyHandle", bound="Handle")
+
 
 class Handle:
     """A handle on a store: it opens the store on first use and knows who reads and writes."""
+
+    _is_program_data = False  # inherited by the handles that are made from it
 
     def __init__(
         self, source: Source, scope: Mapping[str, Any], root: "ref[Handle] | None" = None
@@ -143,7 +147,9 @@ class Handle:
                 else self
             )
             context = shared.use(user)
-            self._opened, self._closed = (context, replace(context, reader=reader)), False
+            own = replace(context, reader=reader)
+            own = own.for_program_data() if self._is_program_data else own
+            self._opened, self._closed = (context, own), False
             return self._opened[1]
         return opened[1]
 
@@ -182,3 +188,11 @@ class Handle:
             if session_id is None
             else replace(context, reader=replace(context.reader, session_id=session_id))
         )
+
+
+def for_program_data(handle: AnyHandle) -> AnyHandle:
+    """Return a handle that stores what a program reads back as it was: the items of a session, the
+    values of a store."""
+    own = handle.scoped()
+    own._is_program_data = True
+    return own

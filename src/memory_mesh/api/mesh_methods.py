@@ -155,7 +155,7 @@ class Mesh(Learning, Auditing):
 
         context, update = self._context(), as_progress(progress)
         memories = []
-        if len(texts) == 1 and is_block(texts[0].content):
+        if len(texts) == 1 and not context.is_program_data and is_block(texts[0].content):
             from memory_mesh.flows.learning import lessons
 
             memories = lessons.received(context, texts, idempotency_key)

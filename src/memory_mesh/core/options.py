@@ -231,6 +231,12 @@ class PrivacyOptions:
     redact_names: dict[str, str] | None = option(
         None, "names and the ids that replace them", check=_names, secret=True
     )
+    program_data_redaction: str = option(
+        "secrets",
+        "what is masked in the items of a session and the values of a LangGraph store: secrets, or "
+        "all that is masked in other memories",
+        choices=("secrets", "all"),
+    )
     scrub: dict[str, object] | None = option(None, "settings of the scrubber, by group")
 
 

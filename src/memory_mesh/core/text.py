@@ -247,6 +247,7 @@ LABELS = (
 KINDS = tuple(label.lower() for label in LABELS)  # as options and reports name them
 # The other labels are personal data.
 _SECRETS = frozenset({"API_KEY", "CREDENTIALS", "JWT", "PRIVATE_KEY", "SECRET", "TOKEN"})
+PERSONAL_KINDS = frozenset(label.lower() for label in LABELS if label not in _SECRETS)
 MASK = LazyRegex(rf"\[({'|'.join(LABELS)}|REDACTED)(?::([0-9a-f]{{8}}))?\]")
 
 

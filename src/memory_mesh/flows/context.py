@@ -91,6 +91,7 @@ if TYPE_CHECKING:
 _MAX_ATTEMPTS = 400
 _PAGE = 500
 _MAX_READS = 100  # values kept from one write to the next
+_MAX_PROGRAM_BYTES = 16 * 1024 * 1024  # of one item of a session, which may contain images
 
 Answer = TypeVar("Answer")
 OpenImport = Callable[[str, str | None], AbstractContextManager["ImportFile"]]  # by path and format
@@ -211,11 +212,26 @@ class Context:
     reader: Reader
     options: Options = field(default_factory=Options)
     state: State = field(default_factory=State)
+    is_program_data: bool = False  # see `for_program_data`
 
     @property
     def limits(self) -> Limits:
         """The maximum size of a memory."""
-        return Limits(content_chars=self.options.max_content_chars)
+        chars = self.options.max_content_chars
+        return (
+            Limits(content_chars=chars, metadata_bytes=_MAX_PROGRAM_BYTES)
+            if self.is_program_data
+            else Limits(content_chars=chars)
+        )
+
+    def for_program_data(self) -> "Context":
+        """Return the same context for what a program stores and reads back as it was: it is masked
+        as `program_data_redaction` says, may be larger, becomes no claim and no lesson, and every
+        message is a new one."""
+        gates, content = self.gates, self.gates.content
+        if self.options.program_data_redaction == "secrets":
+            gates = replace(gates, content=cache(lambda: content().for_secrets()))
+        return replace(self.with_options(claims="off"), gates=gates, is_program_data=True)
 
     def open_traces(self) -> TraceFiles:
         """Return the files of the traces of the reader's user."""

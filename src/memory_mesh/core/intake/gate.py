@@ -7,7 +7,7 @@ redacted text is stored.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import unescape
 
 from memory_mesh.core.errors import InvalidInput
@@ -21,6 +21,7 @@ from memory_mesh.core.language.scrubbing import (
     without_tags,
 )
 from memory_mesh.core.model import Value
+from memory_mesh.core.text import PERSONAL_KINDS
 
 # Keys that define the scope of a memory. Masking them would merge two readers, which is worse than
 # an address in an id.
@@ -34,6 +35,13 @@ class Layer0:
 
     redactor: Redactor | None = field(default_factory=Redactor)
     scrub: ScrubSettings = field(default_factory=lambda: ScrubSettings().merged(MESH_OVERRIDES))
+
+    def for_secrets(self) -> "Layer0":
+        """Return a gate that masks secrets, and no personal data and no names."""
+        if self.redactor is None:
+            return self
+        mode, key, off = self.redactor.mode, self.redactor.key, self.redactor.off
+        return replace(self, redactor=Redactor(mode, key, off=off | PERSONAL_KINDS))
 
     def clean_content(self, text: str) -> str:
         """Return a memory's text, redacted and scrubbed."""

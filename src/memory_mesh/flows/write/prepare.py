@@ -351,7 +351,7 @@ def number_turns(
         if replayed := {at for at in places if prepared[at].receipt_id in receipts}:
             known |= {*places} - replayed
             continue
-        size = 0 if thread == SINGLE else len(prepared)
+        size = 0 if thread == SINGLE or context.is_program_data else len(prepared)
         if conversation not in stored:
             stored[conversation] = _read_turns(context, conversation, size)
         turns, given = (
