@@ -1,10 +1,10 @@
 """A store for LangGraph: `graph.compile(store=MemoryMeshStore(mesh))`.
 
 An item is a memory with a key. Its text, which searches compare, is made of the texts of the value;
-the value itself is in the metadata, and so are its parts, by which filters select.
+the value itself is in the metadata, and so are its texts, by which the store itself selects.
 """
 
-import json
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from memory_mesh.api.aio import to_thread
 from memory_mesh.api.handle import erase_expired, for_program_data
 from memory_mesh.api.mesh_methods import Mesh
-from memory_mesh.core.errors import Conflict, InvalidInput, NotFound, StoreReadOnly
+from memory_mesh.core.errors import Conflict, InvalidFilter, InvalidInput, NotFound, StoreReadOnly
 from memory_mesh.core.model import MemoryRecord, SearchResult
 from memory_mesh.core.text import PASSAGE_BREAK
 from memory_mesh.integrations import extra
@@ -35,8 +35,11 @@ with extra("langgraph"):
         validate_op_namespace,
     )
 
-_MAX_FILTERED = 1_000  # characters of a text in a value that a filter can compare
+_MAX_FILTERED = 1_000  # characters of a text in a value that the store compares
 _CANDIDATES = 100  # hits of the mesh, of which the nearest by cosine are returned
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le
+}  # fmt: skip
 _NAMESPACE, _PART = "langgraph_namespace", "value."
 _Record = TypeVar("_Record", bound=MemoryRecord)
 
@@ -150,6 +153,7 @@ class MemoryMeshStore(BaseStore):
             if paths
             else ["\n".join(_texts(value))]
         )
+        plain = {_PART + name: part for name, part in value.items() if _is_plain(name, part)}
         item = {"key": op.key, "value": value} | ({} if op.ttl is None else {"ttl": op.ttl})
         metadata = {
             _NAMESPACE: _joined(op.namespace), "item": item, "indexed": op.index is not False
@@ -158,17 +162,26 @@ class MemoryMeshStore(BaseStore):
             metadata["expires_at"] = self._expiry(op.ttl).isoformat()
         return {
             "content": PASSAGE_BREAK.join(text for text in texts if text.strip()) or op.key,
-            "metadata": {**_parts(value), **metadata},
+            "metadata": {**plain, **metadata},
             "key": key,
         }
 
     def _search(self, op: SearchOp) -> list[MemoryRecord]:
-        where = {
+        given = op.filter or {}
+        plain = {name: value for name, value in given.items() if _is_plain(name, value)}
+        where: dict[str, object] = {
             "$and": [
                 _inside(op.namespace_prefix),
-                *(_condition(_PART + key, value) for key, value in (op.filter or {}).items()),
+                *({_PART + name: value} for name, value in plain.items()),
             ]
         }
+        if len(plain) < len(given):
+            matching = [
+                one for one in self._mesh.get_all(filter=where) if _fits(_value(one), given)
+            ]
+            if not matching:
+                return []
+            where = {"key": [one.key for one in matching]}
         size, found = op.offset + op.limit, list[MemoryRecord]()
         if op.query and op.query.strip():
             indexed = {"$and": [where, {"indexed": True}]}
@@ -235,41 +248,49 @@ def _texts(value: object) -> Iterator[str]:
         yield from _texts(part)
 
 
-def _parts(value: object, name: str = _PART) -> dict[str, object]:
-    """Return the parts of a value by their path: texts, numbers and truth values, and lists as
-    JSON."""
-    if isinstance(value, Mapping):
-        return {
-            path: part
-            for key, inner in value.items()
-            for path, part in _parts(inner, f"{name}{key}.").items()
-        }
-    plain = json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple) else value
+def _value(record: MemoryRecord) -> Mapping[str, Any]:
+    item: Any = record.metadata["item"]
+    return item["value"]  # type: ignore[no-any-return]
+
+
+def _is_plain(name: str, value: object) -> bool:
+    """Return whether a text is a part of the metadata, so that the store itself can compare it."""
     return (
-        {}
-        if isinstance(plain, str) and len(plain) > _MAX_FILTERED
-        else {name.removesuffix("."): plain}
+        name.isidentifier()
+        and isinstance(value, str)
+        and 0 < len(value) <= _MAX_FILTERED
+        and value.isprintable()
     )
 
 
-def _condition(name: str, value: object) -> dict[str, object]:
-    """Return the filter of a condition on a part of the value: an operator such as `$gt`, a
-    nested object, or what it equals."""
-    if isinstance(value, Mapping) and not any(str(key).startswith("$") for key in value):
-        return {"$and": [_condition(f"{name}.{key}", inner) for key, inner in value.items()]}
-    if isinstance(value, Mapping):
-        return {
-            "$and": [_operation(name, operator, operand) for operator, operand in value.items()]
-        }
-    return {
-        name: json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple) else value
-    }
+def _fits(value: object, wanted: object) -> bool:
+    """Return whether a value meets a condition as in LangGraph's own stores: operators such as
+    `$gt`, a mapping of which all parts are met, a list item by item, or what it equals."""
+    if isinstance(wanted, Mapping) and any(str(name).startswith("$") for name in wanted):
+        return all(_holds(value, name, operand) for name, operand in wanted.items())
+    if isinstance(wanted, Mapping):
+        return isinstance(value, Mapping) and all(
+            _fits(value.get(name), part) for name, part in wanted.items()
+        )
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(wanted)
+            and all(map(_fits, value, wanted))
+        )
+    return value == wanted
 
 
-def _operation(name: str, operator: str, operand: object) -> dict[str, object]:
-    # Also what does not have that part.
-    differs: dict[str, object] = {"$or": [{name: {"$ne": operand}}, {name: None}]}
-    return differs if operator == "$ne" and operand is not None else {name: {operator: operand}}
+def _holds(value: Any, name: str, operand: Any) -> bool:
+    if name in ("$eq", "$ne"):
+        return (value == operand) is (name == "$eq")
+    if name not in _ORDER:
+        raise InvalidFilter(f"unknown operator {name}", expected=f"$eq, $ne, {', '.join(_ORDER)}")
+    try:
+        return _ORDER[name](float(value), float(operand))
+    except (TypeError, ValueError):  # texts that are no numbers; what is missing is in no order
+        texts = isinstance(value, str) and isinstance(operand, str)
+        return texts and _ORDER[name](value, operand)
 
 
 def _matches(rule: MatchCondition, namespace: tuple[str, ...]) -> bool:
