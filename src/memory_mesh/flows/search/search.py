@@ -620,11 +620,8 @@ def _is_distinct(result: SearchResult) -> bool:
     """Return whether a result is shown besides others of the same text: a turn of a
     conversation, a lesson of its pattern, or a memory with a key of the caller's own."""
     return (
-        result.key is not None
-        or result.speaker is not None
-        or result.turn is not None
-        or result.memory_type == MemoryType.LESSON
-    )
+        result.key or result.speaker or result.turn
+    ) is not None or result.memory_type == MemoryType.LESSON
 
 
 def _read(
