@@ -7,6 +7,7 @@ compared with.
 
 import asyncio
 import json
+import random
 from datetime import UTC, datetime
 
 import pytest
@@ -211,6 +212,39 @@ def test_an_item_expires_after_its_time_to_live() -> None:
         assert store.get(("t",), "short").value == {"text": "again"}
 
 
+def test_reading_extends_the_time_to_live_and_a_sweep_erases_what_has_expired() -> None:
+    from langgraph.store.base import GetOp
+
+    from memory_mesh.integrations.langgraph import MemoryMeshStore
+
+    later, start = 0, datetime.now(UTC).timestamp()
+
+    def clock() -> float:
+        return start + later * 60
+
+    with MemoryMesh("memory://", embedder="none", clock=clock) as mesh:
+        store = MemoryMeshStore(mesh, ttl={"default_ttl": 10}, clock=clock)
+        for key in ("read", "found", "unread"):
+            store.put(("t",), key, {"text": key})
+        store.put(("t",), "always", {"text": "stays"}, ttl=None)
+        first = store.get(("t",), "read")
+        later = 8
+        store.get(("t",), "read")
+        store.search(("t",), filter={"text": "found"})
+        store.get(("t",), "unread", refresh_ttl=False)
+        assert store.sweep_ttl() == 0
+        later = 12
+        keys = sorted(item.key for item in store.search(("t",), refresh_ttl=False))
+        assert keys == ["always", "found", "read"]
+        [read] = store.batch([GetOp(("t",), "read", refresh_ttl=False)])
+        assert (read.value, read.updated_at) == (first.value, first.updated_at)
+        assert (store.sweep_ttl(), store.sweep_ttl()) == (1, 0)
+        later = 30
+        store.ttl_config = {"sweep_interval_minutes": 5}
+        assert [item.key for item in store.search(("t",))] == ["always"]
+        assert store.sweep_ttl() == 0  # the search swept
+
+
 def test_what_cannot_be_stored_is_an_error(stores) -> None:
     from langgraph.store.base import InvalidNamespaceError, PutOp
 
@@ -222,14 +256,100 @@ def test_what_cannot_be_stored_is_an_error(stores) -> None:
         ours.batch([PutOp(("a.b",), "k", {"a": 1})])
     with pytest.raises(InvalidInput, match="unknown operation"):
         ours.batch([object()])
+    secret = "AKIA" + "Q3EGRT7ZK2MWX5NB"
     with pytest.raises(InvalidInput, match="masked"):
-        ours.put(("people",), "ann@example.org", {"text": "a person"})
+        ours.put(("people",), secret, {"text": "a person"})
     assert ours.search(("people",)) == []
     with pytest.raises(InvalidInput, match="masked"):
-        ours.batch(
-            [PutOp(("people",), key, {"text": key}) for key in ("ann", "ann@example.org", "bob")]
-        )
+        ours.batch([PutOp(("people",), key, {"text": key}) for key in ("ann", secret, "bob")])
     assert ours.search(("people",)) == []
+    with pytest.raises(InvalidInput, match="unknown operator"):
+        ours.search((), filter={"stars": {"$regex": "x"}})
+
+
+def test_personal_data_of_a_program_stays_and_secrets_are_masked(stores) -> None:
+    _, ours = stores
+    secret = "AKIA" + "Q3EGRT7ZK2MWX5NB"
+    value = {"text": "ann@example.org, +49 30 1234567", "token": secret}
+    ours.put(("people",), "ann@example.org", value)
+    stored = ours.get(("people",), "ann@example.org").value
+    assert stored["text"] == value["text"]
+    assert secret not in stored["token"]
+    assert len(ours.search((), filter={"text": value["text"]})) == 1
+
+
+PARTS = [
+    None, True, False, 0, 1, 2.5, "a", "", "two\nlines", "long " * 300, [], ["a", 1],
+    [{"x": 1}], {}, {"x": 1}, {"x": None}, {"x": {"y": "a"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_filter_selects_what_the_library_selects(stores, seed) -> None:
+    chance, names = random.Random(seed), ("p", "x-y", "a b")  # noqa: S311
+    for number in range(40):
+        value = {name: chance.choice(PARTS) for name in chance.sample(names, 2)}
+        namespace = tuple(chance.choice("ab") for _ in range(chance.randrange(1, 4)))
+        for store in stores:
+            store.put(namespace, str(number % 20), value)
+            assert store.get(namespace, str(number % 20)).value == value
+    for part in PARTS:
+        for where in ({"p": part}, {"x-y": {"$ne": part}}, {"p": {"x": part}, "a b": part}):
+            theirs, ours = (one.search((), filter=where, limit=100) for one in stores)
+            assert values(ours) == values(theirs), where
+
+
+class Letters:
+    """An embedder of letters."""
+
+    model, window = "letters", 1000
+
+    def count(self, text):
+        return len(text)
+
+    def embed(self, texts):
+        # Sums of directions, as vectors of a model are: a store keeps a byte of each number.
+        directions = {each: random.Random(each) for each in "abcdefghijkl"}  # noqa: S311
+        made = {each: [way.gauss() for _ in range(300)] for each, way in directions.items()}
+        return [
+            [sum(each) for each in zip(*(made[letter] for letter in text), strict=True)]
+            for text in texts
+        ]
+
+
+@pytest.fixture
+def compared():
+    """LangGraph's own store and ours, with the same embedder and fields."""
+    from langgraph.store.memory import InMemoryStore
+
+    from memory_mesh.integrations.langgraph import MemoryMeshStore
+
+    fields = ["title", "parts[*].text"]
+    with MemoryMesh("memory://", embedder=Letters()) as mesh:
+        index = {"dims": 300, "embed": Letters().embed, "fields": fields}
+        yield InMemoryStore(index=index), MemoryMeshStore(mesh, fields=fields)
+
+
+def test_the_score_is_the_cosine_of_the_best_of_several_texts(compared) -> None:
+    """Twelve items, two of them with equal texts, and one with an index of its own."""
+    chance = random.Random(1)  # noqa: S311
+    texts = ["".join(chance.choices("abcdefghijkl", k=4)) for _ in range(40)]
+    for store in compared:
+        for number in range(10):
+            parts = [{"text": texts[3 * number + at]} for at in range(number % 3 + 1)]
+            store.put(("n",), str(number), {"title": texts[30 + number], "parts": parts})
+        store.put(("n",), "same", {"title": texts[3], "parts": [{"text": texts[9]}]})
+        store.put(("n",), "again", {"title": texts[3], "parts": [{"text": texts[9]}]})
+        store.put(("n",), "own", {"title": "a", "body": "lll"}, index=["body"])
+        store.delete(("n",), "1")  # the library keeps vectors of an item that is replaced
+        store.put(("n",), "1", {"title": "kkkk"})
+    for query in ["lll", "kk", texts[9], *texts[30:]]:
+        scores = [
+            {item.key: item.score for item in store.search(("n",), query=query, limit=20)}
+            for store in compared
+        ]
+        assert scores[1] == pytest.approx(scores[0], abs=0.01)  # vectors are stored as bytes
+        assert sorted(scores[1].values(), reverse=True) == [*scores[1].values()]
 
 
 def test_a_key_with_dots_is_not_taken_for_a_longer_namespace(stores) -> None:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 from weakref import ref
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Reader
+from memory_mesh.core.model import Filter, Reader
 from memory_mesh.core.options import validate
 from memory_mesh.flows.context import Context, SharedContext, Source
 from memory_mesh.flows.search import usage
+
+if TYPE_CHECKING:
+    from memory_mesh.api.mesh_methods import Mesh
 
 # Methods of other libraries, and what to call here.
 _ELSEWHERE = {
@@ -196,3 +199,13 @@ def for_program_data(handle: AnyHandle) -> AnyHandle:
     own = handle.scoped()
     own._is_program_data = True
     return own
+
+
+def erase_expired(mesh: "Mesh", filter: Filter) -> int:
+    """Erase the visible memories that have expired and meet the filter; return their number."""
+    from memory_mesh.flows.search import filters, reads
+
+    ids = reads.expired(mesh._reading(), filters.where_of(filter))
+    for id_ in ids:
+        mesh.delete(id_)
+    return len(ids)

@@ -200,6 +200,8 @@ INVISIBLE = LazyRegex(
     f"[{_IGNORABLE}{_UNASSIGNED}{CONTROL}](?:(?<![{_SOMETIMES_NEEDED}])|(?!{'|'.join(_NEEDED)}))"
 )
 _PRINTABLE = LazyRegex("[!-~]")
+# Ends a passage: what follows has a vector of its own, however short it is.
+PASSAGE_BREAK = "\n\u241e\n"
 _LINE_BREAKS = LazyRegex("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 
 

@@ -1,18 +1,22 @@
 """A store for LangGraph: `graph.compile(store=MemoryMeshStore(mesh))`.
 
 An item is a memory with a key. Its text, which searches compare, is made of the texts of the value;
-the value itself is in the metadata, and so are its parts, by which filters select.
+the value itself is in the metadata, and so are its texts, by which the store itself selects.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from time import time
+from typing import Any, TypeVar
 
 from memory_mesh.api.aio import to_thread
+from memory_mesh.api.handle import erase_expired, for_program_data
 from memory_mesh.api.mesh_methods import Mesh
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import Conflict, InvalidFilter, InvalidInput, NotFound, StoreReadOnly
 from memory_mesh.core.model import MemoryRecord, SearchResult
+from memory_mesh.core.text import PASSAGE_BREAK
 from memory_mesh.integrations import extra
 
 with extra("langgraph"):
@@ -25,51 +29,77 @@ with extra("langgraph"):
         PutOp,
         SearchItem,
         SearchOp,
+        TTLConfig,
         get_text_at_path,
         tokenize_path,
+        validate_op_namespace,
     )
 
-_MAX_FILTERED = 1_000  # characters of a text in a value that a filter can compare
+_MAX_FILTERED = 1_000  # characters of a text in a value that the store compares
+_CANDIDATES = 100  # hits of the mesh, of which the nearest by cosine are returned
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le
+}  # fmt: skip
 _NAMESPACE, _PART = "langgraph_namespace", "value."
+_Record = TypeVar("_Record", bound=MemoryRecord)
 
 
 class MemoryMeshStore(BaseStore):
     """LangGraph's long-term memory in a mesh, visible to every agent of its user.
 
-    `fields` are the paths of the value that searches compare; by default all its texts. An item
-    with a `ttl` expires so many minutes after it was written; reading it does not extend that.
-    Reads of a batch see what was stored before the batch.
+    `fields` are the paths of the value that searches compare, each text with a vector of its own;
+    the best one counts. By default all texts of the value are compared as one. An item with a `ttl`
+    expires so many minutes after it was written or last read; `ttl` of the store sets the default
+    and whether reading counts. Personal data is stored unchanged, secrets are masked. Reads of a
+    batch see what was stored before the batch. `clock` returns seconds since 1970.
     """
 
     supports_ttl = True
 
-    def __init__(self, mesh: Mesh, *, fields: Sequence[str] = ()) -> None:
-        self._mesh, self._fields = mesh, fields
+    def __init__(
+        self,
+        mesh: Mesh,
+        *,
+        fields: Sequence[str] = (),
+        ttl: TTLConfig | None = None,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self._mesh, self._fields, self._clock = for_program_data(mesh), fields, clock
+        self.ttl_config = ttl
+        self._swept = clock()
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
         """Run operations and return their results in the same order. All items that are put are
         stored, or none."""
         given = list(ops)
+        for op in given:
+            validate_op_namespace(op)
         keys = {_key(op.namespace, op.key): None for op in given if isinstance(op, GetOp)}
-        found = (
-            {one.key: one for one in self._mesh.get_all(filter={"key": list(keys)})} if keys else {}
-        )
-        results = [
-            _item(found.get(_key(op.namespace, op.key)))
-            if isinstance(op, GetOp)
-            else self._read(op)
-            for op in given
-        ]
+        records = self._mesh.get_all(filter={"key": list(keys)}) if keys else []
+        stored = {record.key: record for record in records}
+        results = [self._read(op, stored) for op in given]
         self._write({_key(op.namespace, op.key): op for op in given if isinstance(op, PutOp)})
+        every = (self.ttl_config or {}).get("sweep_interval_minutes")
+        if every is not None and self._clock() - self._swept >= every * 60:
+            self.sweep_ttl()
         return results
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
         """Run operations in a thread, as `batch` does."""
         return await to_thread(self.batch, ops)
 
-    def _read(self, op: Any) -> list[Any] | None:
+    def sweep_ttl(self) -> int:
+        """Erase the items that have expired, and return their number. No read returns them."""
+        self._swept = self._clock()
+        return erase_expired(self._mesh, _inside(()))
+
+    def _read(self, op: Any, stored: Mapping[str | None, MemoryRecord]) -> Any:
+        if isinstance(op, GetOp):
+            record = stored.get(_key(op.namespace, op.key))
+            return _item(self._refreshed(record) if record and op.refresh_ttl else record)
         if isinstance(op, SearchOp):
-            return self._search(op)
+            hits = self._search(op)
+            return [_item(self._refreshed(hit) if op.refresh_ttl else hit) for hit in hits]
         if isinstance(op, ListNamespacesOp):
             return self._namespaces(op)
         if isinstance(op, PutOp):
@@ -78,6 +108,23 @@ class MemoryMeshStore(BaseStore):
             f"unknown operation {type(op).__name__}",
             expected="GetOp, PutOp, SearchOp or ListNamespacesOp",
         )
+
+    def _refreshed(self, record: _Record) -> _Record:
+        """Extend the time to live of an item that is read, and return the item unchanged."""
+        item: Any = record.metadata["item"]
+        expires = item.get("ttl") and self._expiry(item["ttl"])
+        # Each extension is a revision: small ones are not worth it.
+        if expires and expires - _time(record.expires_at) > timedelta(minutes=item["ttl"] / 20):
+            kept = {"updated_at": record.updated_at, **item}
+            # Another process may have erased it, or the store may be read-only.
+            with suppress(NotFound, Conflict, StoreReadOnly):
+                self._mesh.update(
+                    record.id, metadata={"expires_at": expires.isoformat(), "item": kept}
+                )
+        return record
+
+    def _expiry(self, minutes: float) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC) + timedelta(minutes=minutes)
 
     def _write(self, puts: Mapping[str, PutOp]) -> None:
         items = [self._memory(key, op) for key, op in puts.items() if op.value is not None]
@@ -99,47 +146,55 @@ class MemoryMeshStore(BaseStore):
                 self._mesh.delete(key=key)
 
     def _memory(self, key: str, op: PutOp) -> dict[str, object]:
-        value = dict(op.value)
+        value: dict[str, Any] = dict(op.value)
         paths = op.index or self._fields
         texts = (
             [text for path in paths for text in get_text_at_path(value, tokenize_path(path))]
             if paths
-            else [*_texts(value)]
+            else ["\n".join(_texts(value))]
         )
+        plain = {_PART + name: part for name, part in value.items() if _is_plain(name, part)}
+        item = {"key": op.key, "value": value} | ({} if op.ttl is None else {"ttl": op.ttl})
         metadata = {
-            _NAMESPACE: _joined(op.namespace),
-            "item": {"key": op.key, "value": value},
-            "indexed": op.index is not False,
-        }
+            _NAMESPACE: _joined(op.namespace), "item": item, "indexed": op.index is not False
+        }  # fmt: skip
         if op.ttl is not None:
-            metadata["expires_at"] = (datetime.now(UTC) + timedelta(minutes=op.ttl)).isoformat()
+            metadata["expires_at"] = self._expiry(op.ttl).isoformat()
         return {
-            "content": "\n".join(texts) or op.key,
-            "metadata": {**_parts(value), **metadata},
+            "content": PASSAGE_BREAK.join(text for text in texts if text.strip()) or op.key,
+            "metadata": {**plain, **metadata},
             "key": key,
         }
 
-    def _search(self, op: SearchOp) -> list[SearchItem]:
-        where = {
+    def _search(self, op: SearchOp) -> list[MemoryRecord]:
+        given = op.filter or {}
+        plain = {name: value for name, value in given.items() if _is_plain(name, value)}
+        where: dict[str, object] = {
             "$and": [
                 _inside(op.namespace_prefix),
-                *(_condition(_PART + key, value) for key, value in (op.filter or {}).items()),
+                *({_PART + name: value} for name, value in plain.items()),
             ]
         }
-        size, found = op.offset + op.limit, list[SearchItem]()
+        if len(plain) < len(given):
+            matching = [
+                one for one in self._mesh.get_all(filter=where) if _fits(_value(one), given)
+            ]
+            if not matching:
+                return []
+            where = {"key": [one.key for one in matching]}
+        size, found = op.offset + op.limit, list[MemoryRecord]()
         if op.query and op.query.strip():
+            indexed = {"$and": [where, {"indexed": True}]}
+            # The order of a mesh is another one: with more candidates the nearest are among them.
             hits = self._mesh.search(
-                op.query, limit=size, filter={"$and": [where, {"indexed": True}]}, min_score=0.0
+                op.query, limit=max(_CANDIDATES, 4 * size), filter=indexed, min_score=0.0
             )
-            found = [_item(hit) for hit in hits]
-        known = {(item.namespace, item.key) for item in found}
-        # As in the stores of LangGraph, items that were not scored follow those that were.
-        rest = (
-            [_item(record) for record in self._mesh.get_all(size, filter=where)]
-            if len(found) < size
-            else []
-        )
-        found += [item for item in rest if (item.namespace, item.key) not in known]
+            found += sorted(hits, key=_score, reverse=True)[:size]
+        if len(found) < size:
+            # As in the stores of LangGraph, items that were not scored follow those that were.
+            scored = {record.id for record in found}
+            rest = self._mesh.get_all(size, filter=where)
+            found += [record for record in rest if record.id not in scored]
         return found[op.offset : size]
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
@@ -193,41 +248,49 @@ def _texts(value: object) -> Iterator[str]:
         yield from _texts(part)
 
 
-def _parts(value: object, name: str = _PART) -> dict[str, object]:
-    """Return the parts of a value by their path: texts, numbers and truth values, and lists as
-    JSON."""
-    if isinstance(value, Mapping):
-        return {
-            path: part
-            for key, inner in value.items()
-            for path, part in _parts(inner, f"{name}{key}.").items()
-        }
-    plain = json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple) else value
+def _value(record: MemoryRecord) -> Mapping[str, Any]:
+    item: Any = record.metadata["item"]
+    return item["value"]  # type: ignore[no-any-return]
+
+
+def _is_plain(name: str, value: object) -> bool:
+    """Return whether a text is a part of the metadata, so that the store itself can compare it."""
     return (
-        {}
-        if isinstance(plain, str) and len(plain) > _MAX_FILTERED
-        else {name.removesuffix("."): plain}
+        name.isidentifier()
+        and isinstance(value, str)
+        and 0 < len(value) <= _MAX_FILTERED
+        and value.isprintable()
     )
 
 
-def _condition(name: str, value: object) -> dict[str, object]:
-    """Return the filter of a condition on a part of the value: an operator such as `$gt`, a
-    nested object, or what it equals."""
-    if isinstance(value, Mapping) and not any(str(key).startswith("$") for key in value):
-        return {"$and": [_condition(f"{name}.{key}", inner) for key, inner in value.items()]}
-    if isinstance(value, Mapping):
-        return {
-            "$and": [_operation(name, operator, operand) for operator, operand in value.items()]
-        }
-    return {
-        name: json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple) else value
-    }
+def _fits(value: object, wanted: object) -> bool:
+    """Return whether a value meets a condition as in LangGraph's own stores: operators such as
+    `$gt`, a mapping of which all parts are met, a list item by item, or what it equals."""
+    if isinstance(wanted, Mapping) and any(str(name).startswith("$") for name in wanted):
+        return all(_holds(value, name, operand) for name, operand in wanted.items())
+    if isinstance(wanted, Mapping):
+        return isinstance(value, Mapping) and all(
+            _fits(value.get(name), part) for name, part in wanted.items()
+        )
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(wanted)
+            and all(map(_fits, value, wanted))
+        )
+    return value == wanted
 
 
-def _operation(name: str, operator: str, operand: object) -> dict[str, object]:
-    # Also what does not have that part.
-    differs: dict[str, object] = {"$or": [{name: {"$ne": operand}}, {name: None}]}
-    return differs if operator == "$ne" and operand is not None else {name: {operator: operand}}
+def _holds(value: Any, name: str, operand: Any) -> bool:
+    if name in ("$eq", "$ne"):
+        return (value == operand) is (name == "$eq")
+    if name not in _ORDER:
+        raise InvalidFilter(f"unknown operator {name}", expected=f"$eq, $ne, {', '.join(_ORDER)}")
+    try:
+        return _ORDER[name](float(value), float(operand))
+    except (TypeError, ValueError):  # texts that are no numbers; what is missing is in no order
+        texts = isinstance(value, str) and isinstance(operand, str)
+        return texts and _ORDER[name](value, operand)
 
 
 def _matches(rule: MatchCondition, namespace: tuple[str, ...]) -> bool:
@@ -238,16 +301,26 @@ def _matches(rule: MatchCondition, namespace: tuple[str, ...]) -> bool:
     )
 
 
-def _item(record: MemoryRecord | SearchResult | None) -> Any:
+def _score(hit: SearchResult) -> float:
+    """Return the cosine of the best text; without vectors, the score of the words."""
+    return hit.score if hit.similarity is None else 2 * hit.similarity - 1
+
+
+def _time(text: object) -> datetime:
+    return datetime.fromisoformat(str(text))
+
+
+def _item(record: MemoryRecord | None) -> Any:
     """Return the item of a memory; it has a score if a search found it."""
     if record is None:
         return None
     stored: Any = record.metadata["item"]
-    times = {
-        name: datetime.fromisoformat(str(getattr(record, name)))
-        for name in ("created_at", "updated_at")
-    }
-    score = record.score if isinstance(record, SearchResult) else None
     return SearchItem(
-        namespace=_split(record), key=stored["key"], value=stored["value"], score=score, **times
+        namespace=_split(record),
+        key=stored["key"],
+        value=stored["value"],
+        created_at=_time(record.created_at),
+        # The time of the last `put`: an extended time to live is not a change of the item.
+        updated_at=_time(stored.get("updated_at", record.updated_at)),
+        score=_score(record) if isinstance(record, SearchResult) else None,
     )

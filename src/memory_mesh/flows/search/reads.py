@@ -120,6 +120,13 @@ def get_all(
     return usage.with_counts(context, [Memory.of(row) for row in found])
 
 
+def expired(context: Context, where: Where) -> list[str]:
+    """Return the ids of the visible memories that have expired and meet the condition."""
+    past = Compare("expires_at", "<=", iso(context.clock()))
+    condition = all_of(model.visible_to(context.reader), past, where)
+    return list(context.store.ids(Kind.MEMORY, condition))
+
+
 def _position(context: Context, memory_id: str | None) -> Row | None:
     """Return the row to continue behind. If the memory was erased, continue from the millisecond
     in its id."""

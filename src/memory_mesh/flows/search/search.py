@@ -618,12 +618,10 @@ def _collapse(found: dict[str, SearchResult], result: SearchResult, *, add: bool
 
 def _is_distinct(result: SearchResult) -> bool:
     """Return whether a result is shown besides others of the same text: a turn of a
-    conversation, or a lesson of its pattern."""
+    conversation, a lesson of its pattern, or a memory with a key of the caller's own."""
     return (
-        result.speaker is not None
-        or result.turn is not None
-        or result.memory_type == MemoryType.LESSON
-    )
+        result.key or result.speaker or result.turn
+    ) is not None or result.memory_type == MemoryType.LESSON
 
 
 def _read(

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core.errors import (
     Conflict,
@@ -42,7 +43,7 @@ from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import Embedder, Progress, no_progress
 from memory_mesh.core.search import Pool, Query, tokens
 from memory_mesh.core.search.lexical import function_words
-from memory_mesh.core.text import TokenCounter, estimate
+from memory_mesh.core.text import PASSAGE_BREAK, TokenCounter, estimate
 from memory_mesh.flows.context import Context, Plan, find_rows, paged, read_once
 
 if TYPE_CHECKING:
@@ -295,7 +296,16 @@ def split_passages(
     scrub_settings: Callable[[], "ScrubSettings"], embedder: Embedder, text: str
 ) -> list[tuple[str, dict[str, Value]]]:
     """Split a text into passages that fit the embedder's window, each with its place. Nearly
-    every text is a single passage."""
+    every text is a single passage. `PASSAGE_BREAK` ends a passage too."""
+    if PASSAGE_BREAK in text:
+        starts = accumulate(
+            (len(part) + len(PASSAGE_BREAK) for part in text.split(PASSAGE_BREAK)), initial=0
+        )
+        return [
+            (passage, _moved(place, start, part))
+            for part, start in zip(text.split(PASSAGE_BREAK), starts, strict=False)
+            for passage, place in split_passages(scrub_settings, embedder, part)
+        ]
     with _embedding_errors(embedder):
         window = embedder.window
         # A token has at least one byte, and two tokens frame the text, so most texts need no
@@ -312,6 +322,13 @@ def split_passages(
         )
         chunks = validate(annotate(split_chunks(text, rules, embedder.count)), settings)
         return [(chunk.text, _place_of(chunk)) for chunk in chunks] or [(text, {})]
+
+
+def _moved(place: dict[str, Value], start: int, part: str) -> dict[str, Value]:
+    """Return the place of a passage of a part in the whole text."""
+    digest = sha256(part.encode("utf-8", "replace")).hexdigest()
+    moved: dict[str, Any] = place or dict(zip(_PLACE, ([], 0, len(part), digest), strict=True))
+    return {**moved, **{name: start + moved[name] for name in ("text_start", "text_end")}}
 
 
 def _place_of(chunk: "Chunk") -> dict[str, Value]:
