@@ -142,6 +142,7 @@ def test_a_wrong_argument_is_an_error_that_says_what_was_expected(memory: Memory
         ("search", {"query": " ", **ana}, "query"),
         ("search", {"query": "x", **ana, "filters": {"year": {"near": 3}}}, "near"),
         ("search", {"query": "x", **ana, "filters": {"OR": []}}, "OR"),
+        ("search", {"query": "x", **ana, "filters": 5}, "filters"),
         ("search", {"query": "x", **ana, "filters": {"AND": {"a": 1}}}, "AND"),
         ("get", {"memory_id": 5}, "memory_id"),
         ("update", {"memory_id": "x"}, "no memory x"),
@@ -223,7 +224,9 @@ def test_metadata_sets_no_scope_and_a_scope_may_be_a_number(memory: Memory) -> N
     assert len(memory.get_all(user_id="7", top_k=100_000)["results"]) == 1
 
 
-def test_a_configuration_of_mem0_opens_a_store_of_its_own(tmp_path: Path) -> None:
+def test_a_configuration_of_mem0_opens_a_store_of_its_own_and_without_one_the_settings_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config: dict[str, Any] = {
         "vector_store": {"provider": "qdrant", "config": {"path": str(tmp_path)}},
         "llm": {"provider": "openai", "config": {"model": "m", "api_key": "k", "top_p": 0.1}},
@@ -234,8 +237,11 @@ def test_a_configuration_of_mem0_opens_a_store_of_its_own(tmp_path: Path) -> Non
         memory.add("Ana likes tea.", user_id="ana", infer=False)
         assert memory.get_all(user_id="ana")["results"]
     assert (tmp_path / "mem0.db").exists()
-    with Memory.from_config({"store": tmp_path / "mem0.db", "embedder": "none"}) as memory:
-        assert memory.get_all(user_id="ana")["results"]
+    monkeypatch.setenv("MEMORY_MESH_STORE", str(tmp_path / "mem0.db"))
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "none")
+    for memory in (Memory(), Memory.from_config({"embedder": "none"})):
+        with memory:
+            assert memory.get_all(user_id="ana")["results"]
 
 
 # Of mem0 2.2; ours may take more.

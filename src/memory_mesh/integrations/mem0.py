@@ -231,6 +231,8 @@ class Memory:
         self, filters: Mapping[str, Any] | None, names: Mapping[str, str | None]
     ) -> tuple[Mesh, Filter]:
         """Return the handle of the user that is named, and the filter of the rest."""
+        if not isinstance(filters, Mapping | None):
+            raise InvalidFilter(f"filters is {shown(filters)}", expected="a mapping")
         given = dict(filters or {})
         for name, value in names.items():
             if value not in (None, given.setdefault(name, value)):
@@ -250,7 +252,7 @@ class Memory:
             raise InvalidInput(
                 f"memory_id is {shown(memory_id)}", expected="an id that this object returned"
             )
-        user, at, id_ = memory_id.rpartition("@")
+        user, at, id_ = memory_id.partition("@")
         handle = self._of_user(unquote(user)) if at else self._mesh
         if must_exist and handle.get(id_) is None:
             raise InvalidInput(f"there is no memory {memory_id}")
