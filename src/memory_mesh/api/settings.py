@@ -522,8 +522,9 @@ def _fault(name: str, value: Any, project: Path, own: _Values) -> str:
 
 
 def _real_folder(value: str, project: Path, name: str) -> str:
+    path = project / folder(value, name)
     try:
-        return os.path.realpath(project / folder(value, name))
+        return os.path.realpath(path)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise SettingsError(
             f"{name} {shown(value, max_length=120)} cannot be used: {error}", expected="a folder"

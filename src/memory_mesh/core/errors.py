@@ -45,7 +45,7 @@ def shown(value: object, *, max_length: int = 60) -> str:
         return f"{type(value).__name__} that cannot be shown"
 
 
-class InvalidInput(MemoryMeshError):
+class InvalidInput(MemoryMeshError, ValueError):
     """The input cannot be used; nothing changed."""
 
 
@@ -73,7 +73,7 @@ class TooManyRequests(MemoryMeshError):
     """The caller made more requests than the server allows."""
 
 
-class SettingsError(MemoryMeshError):
+class SettingsError(MemoryMeshError, ValueError):
     """A setting cannot be used."""
 
 

@@ -151,9 +151,10 @@ def read_object(text: object, expected: str = _EXPECTED) -> dict[str, Any]:
     if not isinstance(text, str | bytes):
         raise InvalidInput(f"it is {type(text).__name__}", expected="text")
     try:
-        return as_object(json.loads(text))
+        value = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidInput("it is not JSON", expected=expected) from None
+    return as_object(value)
 
 
 def as_object(value: object) -> dict[str, Any]:

@@ -58,6 +58,8 @@ def read_json(text: bytes) -> object:
         return json.loads(
             text.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_object
         )
+    except InvalidInput:
+        raise
     except (ValueError, RecursionError) as error:
         place = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
         raise InvalidInput(f"the JSON is not valid{place}", expected="JSON in UTF-8") from None
