@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
@@ -16,7 +16,7 @@ from numpy.random import default_rng
 
 from engines.postgres import Server
 from index.corpus import fill, make_rows
-from memory_mesh.core.errors import StoreReadOnly, StoreTooOld
+from memory_mesh.core.errors import StoreCorrupt, StoreReadOnly, StoreTooOld
 from memory_mesh.core.model import (
     TOKEN_BYTES,
     Compare,
@@ -34,13 +34,21 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.options import Options
 from memory_mesh.core.ports import ServerStore
-from memory_mesh.core.search.candidates import Around, CandidateMemory, Conditions, SessionKey
+from memory_mesh.core.search.candidates import (
+    INDEXED,
+    Around,
+    CandidateMemory,
+    Conditions,
+    IndexedRows,
+    SessionKey,
+)
 from memory_mesh.core.search.lexical import tokens
 from memory_mesh.index import ServerIndex, make_index
 from memory_mesh.index.paged import PagedSource
+from memory_mesh.index.remote import CandidateSnapshot
 from memory_mesh.index.remote_search import completed_memory
-from memory_mesh.stores.postgres import PostgresStore
-from memory_mesh.stores.postgres.calls import condition
+from memory_mesh.stores.postgres import PostgresStore, calls
+from memory_mesh.stores.postgres.calls import condition, is_by_segment, partitions_in
 from memory_mesh.stores.postgres.store import grant
 from memory_mesh.stores.postgres.tables import (
     ALL,
@@ -48,8 +56,7 @@ from memory_mesh.stores.postgres.tables import (
     FEW_VECTORS,
     VERSION,
     encoded,
-    is_by_segment,
-    partitions_in,
+    table_of,
 )
 from memory_mesh.testing.rows import memory, passage, query, within
 
@@ -500,6 +507,81 @@ def test_a_program_of_one_user_finds_memories_by_keyword_with_an_index(server: S
     server.execute("DROP ROLE seeker")
 
 
+@pytest.mark.parametrize("size", [2000, 7])
+def test_an_index_gets_the_same_rows_as_from_reading_all_of_them(
+    store: PostgresStore, size: int
+) -> None:
+    names = {row.partition for row in store.find(Kind.MEMORY)}
+    read: dict[Kind, list[IndexedRows]] = {Kind.MEMORY: [], Kind.PASSAGE: []}
+    with patch.object(calls, "_PAGE", size):
+        for kind, name in product(read, [*names, "unknown"]):
+            pages = [*store.candidate_source.index_rows(kind, name)]
+            right = [*PagedSource(store).index_rows(kind, name)]
+            assert rows_in(pages) == rows_in(right)
+            read[kind] += pages
+    for kind, pages in read.items():
+        assert any(vector for page in pages for vector in page.vectors), kind
+        assert (max(len(page.vectors) for page in pages) == size) is (size == 7)
+
+
+def rows_in(pages: Sequence[IndexedRows]) -> list[object]:
+    return [
+        row
+        for page in pages
+        for row in zip(*(page.columns[name] for name in INDEXED), page.vectors, strict=True)
+    ]
+
+
+def test_an_index_gets_the_tokens_of_memories_and_none_that_are_damaged(server: Server) -> None:
+    tokens, database = bytes(range(2 * TOKEN_BYTES)), server.database()
+    with closing(PostgresStore(server.keeper(database))) as store:
+        rows = [memory(f"m{at}", vector=[1.0, at], number=at) for at in range(3)]
+        vectors = [row.vector and replace(row.vector, tokens=tokens) for row in rows]
+        store.apply(
+            [replace(row, vector=vector) for row, vector in zip(rows, vectors, strict=True)]
+        )
+        server.execute("UPDATE memories SET tokens = 'x' WHERE id = 'm1'", database=database)
+        server.execute("UPDATE memories SET model = NULL WHERE id = 'm2'", database=database)
+        (read,) = store.candidate_source.index_rows(Kind.MEMORY, rows[0].partition)
+        assert read.columns["id"] == ("m2", "m1", "m0")
+        assert [*read.vectors] == [None, rows[1].vector, vectors[0]]
+
+
+@pytest.mark.parametrize("column", ["keywords", "tags", "entities"])
+def test_an_index_is_not_built_from_a_list_that_was_edited_by_hand(
+    server: Server, column: str
+) -> None:
+    database, reader = server.database(), Reader(None, "planner")
+    with closing(PostgresStore(server.keeper(database))) as store:
+        store.apply([memory("m1", partition="[null, null]")])
+        assert [*store.candidate_source.index_rows(Kind.MEMORY, "[null, null]")]
+        for list_ in ("ARRAY['red', NULL]", "ARRAY[ARRAY['red']]"):
+            server.execute(f"UPDATE memories SET {column} = {list_}", database=database)
+            with pytest.raises(StoreCorrupt, match=f"m1.*{column}"):
+                [*store.candidate_source.index_rows(Kind.MEMORY, "[null, null]")]
+        with closing(make_index(store, Options())) as index:
+            index.prepare(reader)
+            assert isinstance(index.snapshot(reader), CandidateSnapshot)
+
+
+def test_pages_of_an_index_are_read_in_the_order_of_an_index_of_the_server(
+    store: PostgresStore,
+) -> None:
+    """Each page would otherwise read the whole partition."""
+    for kind, name in ((Kind.MEMORY, "memories_by_age"), (Kind.PASSAGE, "passages_by_age")):
+        with store.connection() as connection, connection.transaction():
+            connection.execute("SET LOCAL enable_seqscan = off")
+            connection.execute("SET LOCAL enable_sort = off")
+            plan = connection.execute(
+                f"EXPLAIN SELECT id FROM {table_of(kind).name} t WHERE t.kind = '{kind}' AND "  # type: ignore[arg-type]
+                "t.partition = 'p' AND (t.created_at, t.number, t.id) < ('x', 1, 'x') "
+                "ORDER BY t.created_at DESC, t.number DESC, t.id DESC LIMIT 9"
+            ).fetchall()
+        text = "\n".join(line for (line,) in plan)
+        assert name in text
+        assert "ROW(created_at, number, id) <" in text.partition("Filter:")[0]
+
+
 def test_a_database_without_tables_answers_as_an_empty_one(server: Server) -> None:
     with closing(PostgresStore(server.keeper(server.database()))) as store:
         given, where = (
@@ -508,6 +590,7 @@ def test_a_database_without_tables_answers_as_an_empty_one(server: Server) -> No
         )
         assert store.candidate_source.statistics(given, WORDS, None).visible == 0
         assert not store.candidate_source.count_words(where, WORDS)
+        assert not [*store.candidate_source.index_rows(Kind.MEMORY, "p")]
         assert not store.candidate_source.speakers(where)
         assert not store.candidate_source.memories(given, ["m1"], WORDS, None, with_vectors=())
         assert not store.candidate_source.nearest(

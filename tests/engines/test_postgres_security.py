@@ -102,6 +102,19 @@ def test_a_program_of_a_user_sees_the_rows_of_that_user_only(urls: dict[str, str
 
 
 @pytest.mark.req("GRAPH-93")
+def test_the_index_of_a_program_is_built_from_the_rows_of_its_user_only(
+    urls: dict[str, str],
+) -> None:
+    def contents(role: str, user: str) -> list[object]:
+        with closing(PostgresStore(urls[role])) as store:
+            pages = store.candidate_source.index_rows(Kind.MEMORY, f'["{user}", null]')
+            return [text for page in pages for text in page.columns["content"]]
+
+    assert contents("ann_program", "ann") == contents("service", "ann") == ["ann likes green tea"]
+    assert contents("service", "bob") == contents("bob_program", "bob") == ["bob likes green tea"]
+    assert contents("ann_program", "bob") == contents("bob_program", "ann") == []
+
+
 def test_row_level_security_is_enabled_on_every_table_and_forced_where_rows_are(
     urls: dict[str, str],
 ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event, Thread
+from unittest.mock import patch
 
 import httpx
 import pytest
@@ -24,10 +25,11 @@ from memory_mesh.core.ports import Secret, Store
 from memory_mesh.core.search.candidates import Conditions
 from memory_mesh.index.paged import PagedSource
 from memory_mesh.net import HttpClient
+from memory_mesh.stores.postgres import calls
 from memory_mesh.stores.postgres.tables import VERSION
 from memory_mesh.stores.supabase import SupabaseStore
 from memory_mesh.testing import StoreContract, machine_for
-from memory_mesh.testing.rows import memory
+from memory_mesh.testing.rows import memory, passage
 from memory_mesh.testing.state_machine import StoreMachine
 from stores.properties import KEPT, READ
 
@@ -234,6 +236,25 @@ def test_what_scoring_needs_of_memories_comes_over_http_with_its_vectors(project
         )
         assert [*found] == [*right]
         assert sum(one.vector is not None for one in found) == 30
+
+
+def test_an_index_gets_the_same_rows_over_http_as_from_reading_all_of_them(
+    project: Project,
+) -> None:
+    project.clear()
+    rows = [
+        memory(f"m{at}", vector=[1.0, at] if at else None, tags=["a"], number=at, trust=0.5)
+        for at in range(5)
+    ]
+    with closing(SupabaseStore(project.url, KEY)) as store, patch.object(calls, "_PAGE", 2):
+        store.apply([*rows, passage("p1", "m1", vector=[0.0, 1.0])])
+        for kind, count in ((Kind.MEMORY, 5), (Kind.PASSAGE, 1)):
+            pages = [*store.candidate_source.index_rows(kind, rows[0].partition)]
+            (right,) = PagedSource(store).index_rows(kind, rows[0].partition)
+            assert sum(len(page.vectors) for page in pages) == count
+            assert [vector for page in pages for vector in page.vectors] == right.vectors
+            for name, column in right.columns.items():
+                assert [value for page in pages for value in page.columns[name]] == column
 
 
 @pytest.mark.req("MESH-020")

@@ -1,12 +1,13 @@
 """A store that is searched in its engine, for tests: any store of ours, of which a search may
 read few rows at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memory_mesh.core.model import ANYTHING, Hit, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Store
-from memory_mesh.core.search.candidates import CandidateMemory
+from memory_mesh.core.search.candidates import CandidateMemory, IndexedRows
+from memory_mesh.index.local import rows_of
 from memory_mesh.index.paged import PagedSource
 
 MAX_ROWS, MAX_HITS = 500, 2000  # in one read
@@ -71,9 +72,12 @@ class ServerStore(BoundedStore):
 class _CountingSource(PagedSource):
     """Counts the memories that a search reads to score them."""
 
-    def __init__(self, counter: BoundedStore, inner: Store) -> None:
+    def __init__(self, counter: Any, inner: Store) -> None:
         super().__init__(inner)
         self._counter = counter
+
+    def index_rows(self, kind: Kind, partition: str) -> Iterator[IndexedRows]:
+        return rows_of(self._counter, kind, partition)
 
     def memories(self, *given: Any, **options: Any) -> Sequence[CandidateMemory]:
         found = super().memories(*given, **options)

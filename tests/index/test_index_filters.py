@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.model import ANYTHING, And, Compare, In, Not, Value, Where, iso
+from memory_mesh.core.search.candidates import IndexedRows
 from memory_mesh.index import LocalIndex
-from memory_mesh.index.table import Table
+from memory_mesh.index import table as index_table
+from memory_mesh.index.table import MISSING, Table, time_of
 from memory_mesh.index.view import flags_of
 from memory_mesh.stores.ram import RamStore
 
@@ -22,7 +24,7 @@ def test_a_filter_decided_by_columns_allows_what_it_matches(data: st.DataObject)
     store = RamStore()
     store.apply(rows)  # without empty fields
     table, stored = Table("english"), list(store.get(rows[0].kind, list("abcdefgh")).values())
-    table.put(rows[0].kind, stored)
+    table.put(rows[0].kind, IndexedRows.of(stored))
     flags = flags_of(where, table)
     assert flags is None or flags.tolist() == [where.matches(row) for row in stored]
 
@@ -104,3 +106,11 @@ def test_a_packed_table_keeps_its_filters_and_forgets_erased_values() -> None:
     table = index._partitions[memory("m3").partition].table
     assert "category 3" in table.names.facets[1]
     assert "category 5" not in table.names.facets[1]
+
+
+@given(
+    ms=st.integers(-(10**13), 10**14), other=st.from_regex(index_table._USUAL_TIME, fullmatch=True)
+)
+def test_a_time_has_the_usual_form_if_and_only_if_it_is_written_so(ms: int, other: str) -> None:
+    assert index_table._USUAL_TIME.fullmatch(iso(ms))
+    assert time_of(other) == MISSING or iso(time_of(other)) == other

@@ -3,15 +3,17 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from threading import Event
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.errors import InvalidInput, StoreCorrupt, StoreUnavailable
+from memory_mesh.core.errors import Cancelled, InvalidInput, StoreCorrupt, StoreUnavailable
 from memory_mesh.core.model import Key, Kind, Reader, Row, partitions
-from memory_mesh.core.model.background import Courier
+from memory_mesh.core.model.background import Courier, cancellable
 from memory_mesh.core.options import Options
 from memory_mesh.core.ports import Store
 from memory_mesh.index import LocalIndex, ServerIndex, local, make_index
@@ -246,6 +248,30 @@ def test_a_damaged_row_leaves_the_search_to_the_engine() -> None:
             assert not in_memory(index)
             index.prepare(READER)
         assert red(index) == ["m1", "m2"]
+
+
+def test_building_ends_after_the_page_in_which_it_is_cancelled() -> None:
+    store, stop, pages = ServerStore(ram(*(memory(f"m{at}", "red") for at in range(9)))), Event(), 0
+    find = store.find
+
+    def counted(*given: Any, **options: Any) -> list[Row]:
+        nonlocal pages
+        pages += 1
+        if pages == 3:  # the first of the partition with the memories
+            stop.set()
+        return find(*given, **options)
+
+    with (
+        closing(ServerIndex(store, build_after=60)) as index,
+        patch.object(store, "find", counted),
+        patch.object(local, "BATCH", 2),
+    ):
+        with cancellable(stop), pytest.raises(Cancelled):
+            index.prepare(READER)
+        assert (pages, len(index._partitions)) == (3, 1)
+        index.prepare(READER)
+        assert len(index._partitions) == 2
+        assert len(red(index)) == 9
 
 
 def test_a_process_that_can_start_no_thread_asks_the_engine() -> None:

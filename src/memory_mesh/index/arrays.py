@@ -91,8 +91,8 @@ class Texts:
         start = int(self._ends[place - 1]) if place else 0
         return self._joined[start : self._ends[place]].tobytes().decode()
 
-    def append(self, text: str) -> None:
-        self._listed.append(text)
+    def extend(self, texts: Iterable[str]) -> None:
+        self._listed.extend(texts)
 
     def packed(self, keep: Flags) -> tuple[Array, Array]:
         """Return the texts to keep as a new base."""
@@ -109,8 +109,9 @@ class Keys:
         self._keys, self._places = keys, places
         self._later: dict[int, int] = {}
 
-    def set(self, key: int, place: int) -> None:
-        self._later[key] = place
+    def set(self, places: Iterable[tuple[int, int]]) -> None:
+        """Set the place of each of these keys."""
+        self._later.update(places)
 
     def places(self, keys: Sequence[int]) -> Ints:
         """Return the place of each key; -1: none."""
@@ -135,9 +136,10 @@ class SessionMembers:
         self._starts = np.searchsorted(sessions[self._order], np.arange(count + 1))
         self._later: dict[int, list[int]] = defaultdict(list)
 
-    def add(self, session: int, slot: int) -> None:
-        if session >= 0:
-            self._later[session].append(slot)
+    def add(self, sessions: Iterable[int], slots: Iterable[int]) -> None:
+        for session, slot in zip(sessions, slots, strict=True):
+            if session >= 0:
+                self._later[session].append(slot)
 
     def of(self, sessions: Ints) -> tuple[Ints, Ints]:
         """Return the slots of these sessions, dead ones included, and for each the place of its

@@ -10,10 +10,10 @@ import mmap
 import os
 import secrets
 import zlib
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import reduce
+from functools import partial, reduce
 from hashlib import sha256
 from math import inf, prod
 from pathlib import Path
@@ -37,6 +37,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query
+from memory_mesh.core.search.candidates import IndexedRows
 from memory_mesh.system import fork_safe, release_memory
 
 if TYPE_CHECKING:
@@ -177,6 +178,7 @@ MAX_UNPACKED = 2000  # slots outside of the base, however small it is; otherwise
 _EMPTY_BYTES, _BYTES = 10_000, 2000  # of a partition, and of each slot outside of the base
 MIN_FILE_SIZE = 1000  # fewer memories are read from the store as fast as from a file
 _KINDS = (Kind.MEMORY, Kind.PASSAGE)  # of the rows in the index
+Reading = Callable[[Kind, str], Iterator[IndexedRows]]  # reads the rows of a kind in a partition
 _MAX_VIEWS = 4
 _MAX_FILTERS = 16  # whose results are kept, and updated after a write of up to so many memories:
 _MAX_FILTERED = 50
@@ -228,6 +230,15 @@ class LocalIndex:
         if len(self._partitions) > MAX_PARTITIONS:
             del self._partitions[next(iter(self._partitions))]
         return partition
+
+
+def rows_of(store: Store, kind: Kind, partition: str) -> Iterator[IndexedRows]:
+    """Yield what an index needs of the rows of a kind in a partition, newest first, as any store
+    returns them."""
+    last = None
+    while rows := store.find(kind, equals("partition", partition), limit=BATCH, after=last):
+        yield IndexedRows.of(rows)
+        last = rows[-1]
 
 
 class LocalSnapshot:
@@ -315,9 +326,12 @@ class Partition:
 
     table: "Table"
 
-    def __init__(self, name: str, store: Store, language: str) -> None:
+    def __init__(
+        self, name: str, store: Store, language: str, *, read: "Reading | None" = None
+    ) -> None:
         self.lock = RLock()
         self.name, self._store, self._language = name, store, language
+        self._read = read or partial(rows_of, store)
         self._mark: str | None = None
         self._data_version: Hashable = None  # of the store, before it was asked for changes
         self._views: list[View] = []
@@ -444,13 +458,9 @@ class Partition:
         self._replace_table()
         self._start_marks()
         for kind in _KINDS:
-            last = None
-            while rows := self._store.find(
-                kind, equals("partition", self.name), limit=BATCH, after=last
-            ):
+            for rows in self._read(kind, self.name):
                 check_cancelled()
                 self.table.put(kind, rows)
-                last = rows[-1]
         if len(self.table) > MAX_UNPACKED:
             self._pack()
 
@@ -462,7 +472,7 @@ class Partition:
                 if dropped := self.table.drop(kind, set(ids) - {row.id for row in rows}):
                     # The file may contain what was erased.
                     forget(self._store.index_folder, [self.name])
-                changed.update(dropped, self.table.put(kind, rows))
+                changed.update(dropped, self.table.put(kind, IndexedRows.of(rows)))
                 self._update_filters(rows if kind is Kind.MEMORY else ())
         if changed:
             for code in set(self.table.column("scope")[list(changed)].tolist()):

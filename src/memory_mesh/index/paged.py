@@ -18,6 +18,7 @@ from memory_mesh.core.search.candidates import (
     Around,
     CandidateMemory,
     Conditions,
+    IndexedRows,
     SessionKey,
     SessionTotals,
     Statistics,
@@ -25,6 +26,7 @@ from memory_mesh.core.search.candidates import (
 )
 from memory_mesh.core.search.lexical import is_question
 from memory_mesh.index.arrays import Array, Flags, GrowingArray, Ints, Model, hash64
+from memory_mesh.index.local import rows_of
 from memory_mesh.index.space import QueryVector, Space
 from memory_mesh.index.table import MISSING, Table, name_code, session_columns, time_of
 from memory_mesh.index.view import OWN, View, Views, session_order
@@ -164,6 +166,11 @@ class PagedSource:
                 for key, one in totals.items()
             },
         )
+
+    def index_rows(self, kind: Kind, partition: str) -> Iterator[IndexedRows]:
+        """Yield what an index in memory needs of the rows of a kind in a partition, newest
+        first."""
+        return rows_of(self._store, kind, partition)
 
     def _pages(self, kind: Kind, where: Where) -> Iterator[list[Row]]:
         last = None
@@ -403,11 +410,8 @@ class PartialTable(Table):
         self._add_speakers(speakers)
         for slot, memory in enumerate(memories, start=first):
             self.slots[memory.id] = slot
-            self.ids.append(memory.id)
-            if memory.words:
-                self._postings.add(slot, memory.words)
-        for _ in passages:
-            self.ids.append("")
+        self._postings.add(new[:count].tolist(), [memory.words for memory in memories])
+        self.ids.extend([*(memory.id for memory in memories), *("" for _ in passages)])
         if model:
             own = {
                 slot: memory.vector

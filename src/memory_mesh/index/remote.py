@@ -55,7 +55,7 @@ class CandidateIndex:
                 self._partition(name).mark(reader, data_version)
                 for name in sorted(partitions(reader))
             )
-        return CandidateSnapshot(self._store, self._source, self._language, data_version, marks)
+        return CandidateSnapshot(self._store, self.source, self._language, data_version, marks)
 
     def forget(self, partitions: Iterable[str]) -> None:
         """Do nothing: there are no files."""
@@ -70,7 +70,7 @@ class CandidateIndex:
         self._partitions.clear()
 
     @cached_property
-    def _source(self) -> "CandidateSource":
+    def source(self) -> "CandidateSource":
         if isinstance(self._store, ServerStore):
             return self._store.candidate_source
         from memory_mesh.index.paged import PagedSource

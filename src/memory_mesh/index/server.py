@@ -181,7 +181,9 @@ class ServerIndex:
             if count > self._max_memories or rows * _BYTES > self._max_bytes:
                 return
             for name in missing:
-                part = Partition(name, self._store, self._language)
+                part = Partition(
+                    name, self._store, self._language, read=self._engine.source.index_rows
+                )
                 with part.lock:
                     part.refresh(self._store.data_version())
                 with self._lock:

@@ -145,10 +145,10 @@ class Space:
         self._rows.grow(slots, -1)
 
     def set_new_owners(self, slots: Ints, owner_of: Ints) -> None:
-        """Set the owners of vectors that have none yet; `owner_of` is by slot."""
+        """Set the owners of vectors that have none yet; `owner_of` is by slot, -1: none."""
         rows, owners = self.rows[slots], owner_of[slots]
         self.owners[rows] = owners
-        for at in np.flatnonzero(owners != slots).tolist():
+        for at in np.flatnonzero((owners != slots) & (owners >= 0)).tolist():
             self.passages.setdefault(int(owners[at]), []).append(int(rows[at]))
 
     def set_owner(self, slot: int, owner: int) -> None:

@@ -4,11 +4,12 @@ Each row has a slot. A changed row gets a new slot, and the old one stays dead u
 packed into a new base.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -21,12 +22,12 @@ from memory_mesh.core.model import (
     Row,
     Value,
     Vector,
-    iso,
     millis,
     reach_of,
     visible,
 )
 from memory_mesh.core.search import completed, tokens
+from memory_mesh.core.search.candidates import IndexedRows
 from memory_mesh.core.search.lexical import is_question
 from memory_mesh.core.search.mentions import addressee, closeness
 from memory_mesh.index.arrays import (
@@ -45,10 +46,13 @@ from memory_mesh.index.space import Space
 from memory_mesh.index.words import Postings, Vocabulary
 
 T = TypeVar("T")
+H = TypeVar("H", bound=Hashable)
 
 MISSING = -(2**62)  # an unknown turn or time
 _MAX_READERS = 256
 _NAME_CODES = 2**32 - 1
+# A time of this form is what `iso` writes, which takes longer than looking at it.
+_USUAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 # One entry per slot.
 _COLUMNS: Mapping[str, type] = {
@@ -107,13 +111,16 @@ class Scope(NamedTuple):
 
     @classmethod
     def of(cls, row: Row) -> "Scope":
-        values = {name: _text(row, name) for name in cls._fields}
-        reach = reach_of(values["memory_type"], values["reach"])
-        if reach is not Reach.SESSION:
-            values["session_id"] = None
-        if reach is Reach.GLOBAL:
-            values["agent_id"] = None
-        return cls(**values)
+        return cls(*(_text(row, name) for name in cls._fields)).decisive
+
+    @property
+    def decisive(self) -> "Scope":
+        """The same without the fields that do not decide."""
+        reach = reach_of(self.memory_type, self.reach)
+        return self._replace(
+            session_id=self.session_id if reach is Reach.SESSION else None,
+            agent_id=None if reach is Reach.GLOBAL else self.agent_id,
+        )
 
     def visible_to(self, reader: Reader) -> bool:
         """Return what `core.model.visible` returns for a row of this scope."""
@@ -136,18 +143,32 @@ def time_of(text: str | None) -> int:
         return MISSING
 
 
-def _bound(row: Row, name: str, missing: float) -> float:
-    return missing if (ms := time_of(_text(row, name))) == MISSING else ms
-
-
-def _turn(row: Row) -> int:
-    return turn if isinstance(turn := row.value("turn"), int) else MISSING
-
-
 def session_columns(row: Row) -> tuple[int, int, int, int]:
     """Return the values of a memory in the columns that order its session: turn, event, created
     and number."""
-    return _turn(row), time_of(_text(row, "event_time")), time_of(row.created_at), row.number
+    turn = row.value("turn")
+    return (
+        turn if isinstance(turn, int) else MISSING,
+        time_of(_text(row, "event_time")),
+        time_of(row.created_at),
+        row.number,
+    )
+
+
+def _each(values: Iterable[H], of: Callable[[H], T]) -> list[T]:
+    """Return what a function returns for each value. It is called once for equal ones: most rows
+    have the sessions, speakers and times of others."""
+    listed = list(values)
+    results = {value: of(value) for value in dict.fromkeys(listed)}
+    return [results[value] for value in listed]
+
+
+def _bounds(texts: Iterable[str | None], missing: float) -> list[float]:
+    return _each(texts, lambda text: missing if (ms := time_of(text)) == MISSING else ms)
+
+
+def _lists(values: Iterable[Value]) -> Iterator[list[str]]:
+    return (cast("list[str]", value) if isinstance(value, list) else [] for value in values)
 
 
 def _hashable(value: Value) -> Hashable:
@@ -327,58 +348,60 @@ class Table:
         """The words of letters, those of dead memories included."""
         return self._postings.vocabulary
 
-    def put(self, kind: Kind, rows: Sequence[Row]) -> list[int]:
+    def put(self, kind: Kind, rows: IndexedRows) -> list[int]:
         """Add rows of one kind, replacing those with the same ids. Return the slots that
         changed."""
-        changed = self.drop(kind, [row.id for row in rows])
-        new, speakers = np.arange(len(self), len(self) + len(rows)), len(self.names.speakers)
-        scopes = len(self.names.scopes)
-        keywords = [
-            completed(row.keywords, _text(row, "content") or "", language=self.language)
-            for row in rows
-        ]
-        for name, values in self._values(kind, rows, new, keywords).items():
-            self._columns[name].extend(np.array(values, _COLUMNS[name]))
-        self._facets.extend(
-            np.array([self._facet_row(row) for row in rows], np.int32).reshape(-1, len(FACETS))
+        ids, contents = (
+            [text or "" for text in rows.texts("id")],
+            [text or "" for text in rows.texts("content")],
         )
-        self._alive.grow(len(self) + len(rows), value=True)
+        keys = _keys_of(kind, ids)
+        changed, first = self._drop(kind, keys), len(self)
+        new = np.arange(first, first + len(keys))
+        scopes, speakers = len(self.names.scopes), len(self.names.speakers)
+        keywords = [
+            completed(words, text, language=self.language)
+            for words, text in zip(_lists(rows.columns["keywords"]), contents, strict=True)
+        ]
+        for name, values in self._values(kind, rows, new, keywords, contents).items():
+            self._columns[name].extend(np.asarray(values, _COLUMNS[name]))
+        self._columns["key"].extend(np.array(keys, np.uint64))
+        facets = [self._facet(at, rows.columns[name]) for at, name in enumerate(FACETS)]
+        self._facets.extend(np.array(facets, np.int32).T)
+        self._alive.grow(first + len(keys), value=True)
         self.by_scope.grow(len(self.names.scopes), 0)
         self._add_scopes(scopes)
         self._add_speakers(speakers)
-        self._add_vectors(new, rows)
-        for row, words, slot, key, owner, session in zip(
-            rows,
-            keywords,
-            new.tolist(),
-            *(self.column(name)[new].tolist() for name in ("key", "owner", "session")),
-            strict=True,
-        ):
-            self.ids.append(row.id)
-            self._keys.set(key, slot)
-            self._set_owner(slot, owner)
-            if kind is Kind.MEMORY:
-                self._postings.add(slot, words)
-                self.members.add(session, slot)
+        self._add_vectors(first, rows.vectors)
+        self.ids.extend(ids)
+        slots = new.tolist()
+        self._keys.set(zip(keys, slots, strict=True))
+        if kind is Kind.MEMORY:
+            self._postings.add(slots, keywords)
+            self.members.add(self.column("session")[new].tolist(), slots)
+            self._count(new, 1)
+            for key, slot in zip(keys, slots, strict=True) if self._passages else ():
                 for passage in self._passages.get(key, ()):
                     self._set_owner(passage, slot)
-        if kind is Kind.MEMORY:
-            self._count(new, 1)
         self.expiring += new[np.isfinite(self.column("expires")[new])].tolist()
         if len(bounded := new[self._is_bounded(new)]):
             self.bounded = np.concatenate((self.bounded, bounded), dtype=np.int32)
-        return changed + new.tolist()
+        return changed + slots
 
     def drop(self, kind: Kind, ids: Iterable[str]) -> list[int]:
         """Remove the rows of these ids. Return their slots, and those of the passages or the
         memory that belong to them."""
-        slots, touched = self.slots_of(kind, ids), list[int]()
+        return self._drop(kind, _keys_of(kind, ids))
+
+    def _drop(self, kind: Kind, keys: Sequence[int]) -> list[int]:
+        slots, touched = self._keys.places(keys), list[int]()
+        slots = slots[slots >= 0]
         if not len(slots):
             return touched
         self.alive[slots] = False
         self.dead += len(slots)
         for slot, key in zip(slots.tolist(), self.column("key")[slots].tolist(), strict=True):
-            self._keys.set(key, -1)
+            self._keys.set([(key, -1)])
             if kind is Kind.PASSAGE:
                 self._passages[self._refs.pop(slot)].remove(slot)
                 touched += [owner for owner in (int(self.column("owner")[slot]),) if owner >= 0]
@@ -433,76 +456,91 @@ class Table:
         return codes, kept
 
     def _values(
-        self, kind: Kind, rows: Sequence[Row], slots: Ints, keywords: Sequence[Sequence[str]]
+        self,
+        kind: Kind,
+        rows: IndexedRows,
+        slots: Ints,
+        keywords: Sequence[Sequence[str]],
+        contents: Sequence[str],
     ) -> dict[str, Sequence[object] | Array]:
-        """Return the values of the columns for new rows."""
+        """Return the values of the columns for new rows, without their keys."""
         owners = slots
         if kind is Kind.PASSAGE:
-            refs = _keys_of(Kind.MEMORY, [_text(row, "ref") or "" for row in rows])
+            refs = _keys_of(Kind.MEMORY, [text or "" for text in rows.texts("ref")])
             owners = self._keys.places(refs)
             for slot, ref in zip(slots.tolist(), refs, strict=True):
                 self._refs[slot] = ref
                 self._passages[ref].append(slot)
-        sessions = [_text(row, "session_id") for row in rows]
+        speakers = rows.texts("speaker")
+        scopes = zip(*(rows.texts(name) for name in Scope._fields), strict=True)
         return {
-            "key": _keys_of(kind, [row.id for row in rows]),
             "owner": owners,
             "length": [len(words) for words in keywords],
-            "scope": [self._code(self.names.scopes, Scope.of(row)) for row in rows],
-            "session": [
-                self._code(self.names.sessions, None if text is None else hash64(text))
-                for text in sessions
-            ],
-            "turn": [_turn(row) for row in rows],
+            "scope": _each(
+                scopes, lambda values: self._code(self.names.scopes, Scope(*values).decisive)
+            ),
+            "session": _each(
+                rows.texts("session_id"),
+                lambda text: self._code(
+                    self.names.sessions, None if text is None else hash64(text)
+                ),
+            ),
+            "turn": [MISSING if turn is None else turn for turn in rows.columns["turn"]],
             "event": self._times("event_time", rows),
             "created": self._times("created_at", rows),
-            "number": [row.number for row in rows],
-            "expires": [_bound(row, "expires_at", inf) for row in rows],
-            "begins": [_bound(row, "valid_from", -inf) for row in rows],
-            "ends": [_bound(row, "valid_until", inf) for row in rows],
-            "question": [is_question(_text(row, "content") or "") for row in rows],
-            "speaker": [self._code(self.names.speakers, _text(row, "speaker")) for row in rows],
-            "addressee": [self._addressee(row) for row in rows],
+            "number": rows.columns["number"],
+            "expires": _bounds(rows.texts("expires_at"), inf),
+            "begins": _bounds(rows.texts("valid_from"), -inf),
+            "ends": _bounds(rows.texts("valid_until"), inf),
+            "question": [is_question(text) for text in contents],
+            "speaker": _each(speakers, lambda text: self._code(self.names.speakers, text)),
+            "addressee": [
+                self._addressee(text) if speaker else 0
+                for text, speaker in zip(contents, speakers, strict=True)
+            ],
         }
 
-    def _times(self, column: str, rows: Sequence[Row]) -> list[int]:
-        texts = [_text(row, column) for row in rows]
-        times = [time_of(text) for text in texts]
-        usual = all(
-            text is None or (ms != MISSING and iso(ms) == text)
-            for text, ms in zip(texts, times, strict=True)
-        )
-        if not usual and column not in self.names.odd_times:
-            self.names.odd_times.append(column)
-        return times
+    def _times(self, column: str, rows: IndexedRows) -> list[int]:
+        def time(text: str | None) -> int:
+            ms = time_of(text)
+            is_usual = text is None or (ms != MISSING and _USUAL_TIME.fullmatch(text))
+            if not is_usual and column not in self.names.odd_times:
+                self.names.odd_times.append(column)
+            return ms
 
-    def _facet_row(self, row: Row) -> list[int]:
-        codes = []
-        for name, values, known in zip(FACETS, self.names.facets, self._facet_codes, strict=True):
-            value = row.value(name)
-            code = -1 if value is None else known.setdefault(_hashable(value), len(values))
+        return _each(rows.texts(column), time)
+
+    def _facet(self, at: int, column: Sequence[Value]) -> list[int]:
+        """Return the codes of the values of a facet."""
+        values, known = self.names.facets[at], self._facet_codes[at]
+
+        def code(value: Hashable) -> int:
+            code = -1 if value is None else known.setdefault(value, len(values))
             if code == len(values):
-                values.append(value)
-            codes.append(code)
-        return codes
+                values.append(list(value) if isinstance(value, tuple) else value)  # type: ignore[arg-type]
+            return code
 
-    def _addressee(self, row: Row) -> int:
-        name = (
-            addressee(_text(row, "content") or "", language=self.language)
-            if _text(row, "speaker")
-            else None
+        has_lists = list in {*map(type, column)}
+        return _each(
+            map(_hashable, column) if has_lists else cast("Sequence[Hashable]", column), code
         )
+
+    def _addressee(self, content: str) -> int:
+        name = addressee(content, language=self.language)
         return name_code(name) if name else 0
 
-    def _add_vectors(self, slots: Ints, rows: Sequence[Row]) -> None:
+    def _add_vectors(self, first: int, added: Sequence[Vector | None]) -> None:
         vectors: dict[Model, dict[int, Vector]] = defaultdict(dict)
-        for slot, row in zip(slots.tolist(), rows, strict=True):
-            if row.vector:
-                vectors[row.vector.model, row.vector.dimension][slot] = row.vector
-        for model, added in vectors.items():
+        for slot, vector in enumerate(added, start=first):
+            if vector:
+                vectors[vector.model, vector.dimension][slot] = vector
+        for model, own in vectors.items():
             if model not in self.spaces:
                 self.spaces[model] = Space(model)
-            self.spaces[model].add(added)
+            self.spaces[model].add(own)
+            self.spaces[model].set_new_owners(
+                np.fromiter(own, np.int32, len(own)), self.column("owner")
+            )
         for space in self.spaces.values():
             space.grow(len(self))
 

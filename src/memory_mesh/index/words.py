@@ -6,8 +6,8 @@ compared.
 """
 
 from array import array
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from string import ascii_lowercase
 
@@ -37,14 +37,24 @@ class Postings:
         self._spans: dict[str, slice] = {}
         self.vocabulary = Vocabulary(base)
 
-    def add(self, slot: int, words: Sequence[str]) -> None:
-        for word, count in Counter(words).items():
+    def add(self, slots: Iterable[int], texts: Iterable[Sequence[str]]) -> None:
+        """Add the words of new slots."""
+        added: dict[str, list[int]] = defaultdict(list)  # by word; a slot comes as often as it does
+        for slot, words in zip(slots, texts, strict=True):
+            for word in words:
+                added[word].append(slot)
+        for word, places in added.items():
             lists = self._later.get(word)
             if lists is None:
                 lists = self._later[word] = (array("i"), array("H"))
                 self.vocabulary.add(word)
-            lists[0].append(slot)
-            lists[1].append(min(count, _MAX_COUNT))
+            counts = Counter(places) if len({*places}) < len(places) else None
+            lists[0].extend(counts or places)
+            lists[1].extend(
+                [min(count, _MAX_COUNT) for count in counts.values()]
+                if counts
+                else [1] * len(places)
+            )
 
     def of(self, word: str) -> tuple[Ints, Array]:
         """Return the slots that contain a word, dead ones included, and how often each does."""
@@ -72,17 +82,19 @@ class Postings:
 
     def packed(self, keep: Flags, new_slots: Array) -> dict[str, Array]:
         """Return all postings as a new base, without dead slots."""
-        later = sorted((hash64(word), *lists) for word, lists in self._later.items())
-        later_keys, later_sizes = [key for key, *_ in later], [len(slots) for _, slots, _ in later]
+        words = {hash64(word): word for word in self._later}
+        later_keys = sorted(words)
+        later = [self._later[words[key]] for key in later_keys]
+        later_sizes = [len(slots) for slots, _ in later]
         keys = np.concatenate((
             self._keys.repeat(np.diff(self._ends, prepend=0)),
             np.array(later_keys, np.uint64).repeat(np.array(later_sizes, np.int64)),
         ))  # fmt: skip
         slots = np.concatenate(
-            (self._slots, *(np.frombuffer(slots, np.int32) for _, slots, _ in later))
+            (self._slots, *(np.frombuffer(slots, np.int32) for slots, _ in later))
         )
         counts = np.concatenate(
-            (self._counts, *(np.frombuffer(counts, np.uint16) for _, _, counts in later))
+            (self._counts, *(np.frombuffer(counts, np.uint16) for _, counts in later))
         )
         living = keep[slots].nonzero()[0]
         # Two sorted parts, which this sort merges.
@@ -93,9 +105,7 @@ class Postings:
             "word_keys": keys[ends - 1], "word_ends": ends, "word_slots": new_slots[slots[order]],
             "word_times": counts[order],
         }  # fmt: skip
-        return columns | self.vocabulary.packed(
-            self._keys, {hash64(word): word for word in self._later}, keys[ends - 1]
-        )
+        return columns | self.vocabulary.packed(self._keys, words, keys[ends - 1])
 
 
 class Vocabulary:

@@ -249,7 +249,7 @@ class Vector:
     @classmethod
     def stored(cls, model: str, data: bytes, column: object = None) -> "Vector":
         """Make a vector of what a store has read; see `token_column`."""
-        return cls(model, data, _tokens(column, pack("<I", crc32(data))))
+        return cls(model, data, _tokens(column, pack("<I", crc32(data))) if column else b"")
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> "Vector":

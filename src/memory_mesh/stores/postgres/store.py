@@ -389,6 +389,9 @@ def _called(connection: Connection, schema: str, function: str, *given: object) 
         *parts, vectors = connection.execute(query, arguments, binary=True).fetchone() or (None,)
         read = (json.loads(part) if part else None for part in parts)
         return {**dict(zip(_PACKED[function], read, strict=False)), "vectors": vectors or b""}
+    if function == "mesh_indexed":
+        query = sql.SQL("SELECT * FROM {}({})").format(sql.Identifier(schema, function), marks)
+        return connection.execute(query, arguments, binary=True).fetchall()
     rows = [row[0] for row in connection.execute(query, arguments)]
     if function in ("mesh_ids", "mesh_data_version"):
         return rows if returns_set else rows[0]

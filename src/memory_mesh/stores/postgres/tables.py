@@ -25,10 +25,7 @@ from memory_mesh.core.model import (
     BY_NAME,
     CONTENTS,
     INT_MAX,
-    And,
     Column,
-    Compare,
-    In,
     Kind,
     Row,
     Sealed,
@@ -36,11 +33,10 @@ from memory_mesh.core.model import (
     Used,
     Value,
     Vector,
-    Where,
     as_read,
-    columns_in,
     fields_of,
 )
+from memory_mesh.core.search.candidates import INDEXED
 from memory_mesh.stores.base import KEPT_MOVES
 
 VERSION = 15  # of the schema; each has a step in `_STEPS`
@@ -98,22 +94,6 @@ CREATE = (
     "ALTER TABLE keyword_segments SET (fillfactor = 70)",
     "ALTER TABLE keyword_counts SET (fillfactor = 80)",
 )
-
-
-def is_by_segment(where: Where) -> bool:
-    """Return whether a condition is true of all memories of a segment or of none: it reads no
-    other column."""
-    return columns_in(where) <= {"partition", *COLUMNS}
-
-
-def partitions_in(where: Where) -> list[str] | None:
-    """Return the partitions to which a condition limits its rows; None if it does not name them."""
-    for part in where.parts if isinstance(where, And) else (where,):
-        if isinstance(part, In) and part.column == "partition":
-            return [str(name) for name in part.values]
-        if isinstance(part, Compare) and part.column == "partition" and part.op == "=":
-            return [str(part.value)]
-    return None
 
 
 # --- tables ---
@@ -292,6 +272,24 @@ def _reading(kind: Kind) -> str:
 @cache
 def _own(kind: Kind) -> tuple[Column, ...]:
     return tuple(column for column in fields_of(kind) if column.name in table_of(kind).columns)
+
+
+# --- what an index reads ---
+
+_VECTOR = {"vector": "vector_send(t.embedding)", "model": "t.model", "tokens": "t.tokens"}
+
+
+def _indexed_types() -> dict[str, str]:
+    types = {name: _SQL[BY_NAME[name].type].removesuffix(' COLLATE "C"') for name in INDEXED}
+    return {**types, "vector": "bytea", "model": "text", "tokens": "bytea"}
+
+
+def _indexed(kind: Kind) -> str:
+    """Return what `mesh_indexed` selects: NULL for the columns that the kind has not."""
+    fields = _fields(kind) | _VECTOR
+    types = _indexed_types().items()
+    columns = ", ".join(f"({fields.get(name, 'NULL')})::{type_}" for name, type_ in types)
+    return f"{columns} FROM {table_of(kind).name} t"
 
 
 # --- rows ---
@@ -524,7 +522,13 @@ _STEPS: dict[int, tuple[str, ...]] = {
         for table in TABLES
         if table.vector
     ),
-    15: (dropped("FUNCTION", "mesh_apply"),),  # which had no vectors of its own
+    15: (
+        dropped("FUNCTION", "mesh_apply"),  # which had no vectors of its own
+        (
+            "CREATE INDEX IF NOT EXISTS passages_by_age ON records (partition, created_at DESC, "
+            "number DESC, id DESC) WHERE kind = 'passage'"
+        ),
+    ),
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level
 # security is not forced.
@@ -682,6 +686,7 @@ def _delete(table: Table) -> str:
 @cache
 def sql(name: str) -> str:
     """Return the statements of a file, filled in."""
+    types = _indexed_types()
     text = files(__package__).joinpath("data", f"{name}.sql").read_text("utf-8")
     filled = {
         "description": description(),
@@ -690,6 +695,13 @@ def sql(name: str) -> str:
         "kinds": ", ".join(f"'{kind}'" for kind in Kind),
         "inserts": "\n  ".join(map(_insert, TABLES)),
         "deletes": "\n  ".join(map(_delete, TABLES)),
+        "indexed_types": ", ".join(f'"{name}" {type_}' for name, type_ in types.items()),
+        "indexed_json": ", ".join(
+            f"encode(one.\"{name}\", 'base64')" if type_ == "bytea" else f'one."{name}"'
+            for name, type_ in types.items()
+        ),
+        "indexed_memories": _indexed(Kind.MEMORY),
+        "indexed_passages": _indexed(Kind.PASSAGE),
         "version": VERSION,
         "kept": KEPT_MOVES,
         "tables": ", ".join(ALL),
