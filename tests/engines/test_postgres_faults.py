@@ -145,8 +145,11 @@ def test_reads_do_not_create_tables_and_a_role_that_may_not_says_what_to_do(
     url = server.keeper(database)
     tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
     for strict in ({"store": url, "must_exist": True}, {"store": f"{url}?mode=ro"}):
-        with pytest.raises(StoreMissing, match="postgres prepare"):
-            MemoryMesh(**strict, embedder="none").search("tea")  # type: ignore[arg-type]
+        with (
+            pytest.raises(StoreMissing, match="postgres prepare"),
+            MemoryMesh(**strict, embedder="none") as mesh,  # type: ignore[arg-type]
+        ):
+            mesh.search("tea")
     with MemoryMesh(store=url, embedder="none") as mesh:
         assert mesh.search("tea") == mesh.get_all() == mesh.lane.find("tea") == []
         assert mesh.stats().total_memories == 0

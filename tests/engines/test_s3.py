@@ -276,8 +276,8 @@ def test_errors_show_no_key_and_no_answer_of_the_server(
 def test_a_mesh_uses_a_bucket_by_its_url(cluster: Cluster) -> None:
     url = cluster.url("mesh/one")
     for strict in ({"store": url, "must_exist": True}, {"store": f"{url}&mode=ro"}):
-        with pytest.raises(StoreMissing):
-            MemoryMesh(**strict).get_all()  # type: ignore[arg-type]
+        with pytest.raises(StoreMissing), MemoryMesh(**strict):  # type: ignore[arg-type]
+            pass
     with MemoryMesh(store=url, agent_id="planner") as mesh:
         assert mesh.get_all() == []
         mesh.add("The deploy key rotates on Mondays")
