@@ -77,9 +77,10 @@ class Call:
 
     @contextmanager
     def mesh(self) -> "Iterator[MemoryMesh]":
-        """Open the mesh of the target. Log one line if the operation reads a store that does not
-        exist yet."""
+        """Open the mesh of the target. Log one line if the operation has read a store that does
+        not exist yet; an error is the only line."""
         with self.target.mesh() as mesh:
+            yield mesh
             if self.operation.effect is Effect.READ:
                 try:
                     mesh._existing()
@@ -87,7 +88,6 @@ class Call:
                     from logging import getLogger  # 10 ms
 
                     getLogger("memory_mesh").warning(f"nothing is stored yet: {missing.what}")
-            yield mesh
 
     @property
     def scope(self) -> str:

@@ -888,7 +888,7 @@ TABLE = (
         examples=("copy --from memory.db --to json:///folder",
                   "copy --from sqlite:///memory.db --to sqlite:///new.db")),
     Operation("backup", "Copy the store to a new file or folder, while it is in use.",
-        method="backup", view="backed_up", heading=MAINTAIN, effect=WRITE, progress="bar",
+        method="backup", view="backed_up", heading=MAINTAIN, progress="bar",
         parameters=(Parameter("file", "the new file", metavar="FILE", positional=True),),
         examples=("backup memory-2026-01-31.db", "backup copy.db --store sqlite:///memory.db")),
     Operation("restore", "Copy a backup, or a file of export --all, into an empty store, and "
