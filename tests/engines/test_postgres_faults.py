@@ -1,10 +1,12 @@
 """The PostgreSQL store when something fails: clear errors without the password, nothing
 half-written, nothing lost."""
 
+import json
 import signal
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from multiprocessing import get_context
+from pathlib import Path
 from threading import Event, Thread
 
 import psycopg
@@ -136,18 +138,26 @@ def test_tables_of_a_second_schema_leave_those_of_the_first_alone(server: Server
     assert {*server.execute(there, database=database)} == {*before}
 
 
-def test_reads_do_not_create_tables_and_a_role_that_may_not_says_what_to_do(server: Server) -> None:
+def test_reads_do_not_create_tables_and_a_role_that_may_not_says_what_to_do(
+    server: Server, tmp_path: Path
+) -> None:
     database = server.database()
     url = server.keeper(database)
-    with (
-        MemoryMesh(store=url, embedder="none") as mesh,
-        pytest.raises(StoreMissing, match="postgres prepare"),
-    ):
-        mesh.search("tea")
-    assert (
-        server.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'", database=database)
-        == []
-    )
+    tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    for strict in ({"store": url, "must_exist": True}, {"store": f"{url}?mode=ro"}):
+        with (
+            pytest.raises(StoreMissing, match="postgres prepare"),
+            MemoryMesh(**strict, embedder="none") as mesh,  # type: ignore[arg-type]
+        ):
+            mesh.search("tea")
+    with MemoryMesh(store=url, embedder="none") as mesh:
+        assert mesh.search("tea") == mesh.get_all() == mesh.lane.find("tea") == []
+        assert mesh.stats().total_memories == 0
+        assert [json.loads(line) for line in mesh.export_store()][-1]["end"]["rows"] == {}
+        for use in (lambda: mesh.forget(user_id="ana"), lambda: mesh.backup(tmp_path / "copy")):
+            with pytest.raises(StoreMissing, match="postgres prepare"):
+                use()
+    assert server.execute(tables, database=database) == []
     server.execute("CREATE ROLE guest LOGIN PASSWORD 'secret'")
     guest = server.url(database, user="guest")
     with closing(open_store(guest)) as store:

@@ -275,9 +275,11 @@ def test_errors_show_no_key_and_no_answer_of_the_server(
 
 def test_a_mesh_uses_a_bucket_by_its_url(cluster: Cluster) -> None:
     url = cluster.url("mesh/one")
+    for strict in ({"store": url, "must_exist": True}, {"store": f"{url}&mode=ro"}):
+        with pytest.raises(StoreMissing), MemoryMesh(**strict):  # type: ignore[arg-type]
+            pass
     with MemoryMesh(store=url, agent_id="planner") as mesh:
-        with pytest.raises(StoreMissing):
-            mesh.get_all()
+        assert mesh.get_all() == []
         mesh.add("The deploy key rotates on Mondays")
     with MemoryMesh(store=f"{url}&mode=ro", agent_id="planner") as mesh:
         assert [one.content for one in mesh.search("deploy key")] == [

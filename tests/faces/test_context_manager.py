@@ -361,7 +361,7 @@ def test_health_is_told_and_never_raised(house: House) -> None:
         (),
     )
     assert healthy.embedder == HashingEmbedder().model
-    missing = MemoryContextManager({"store": "missing.db"}).health_check()
+    missing = MemoryContextManager({"store": "missing.db", "must_exist": True}).health_check()
     assert (missing.ok, missing.status) == (False, "unhealthy")
     assert "missing.db" in missing.problems[0]
     disabled = MemoryContextManager(mesh=house.mesh(enable_memory=False)).health_check()

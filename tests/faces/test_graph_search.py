@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh, StoreMissing
+from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh
 from memory_mesh.core.model import iso
 from memory_mesh.models.local import HashingEmbedder
 from memory_mesh.testing.fakes import NEW_YEAR
@@ -129,8 +129,7 @@ def test_a_graph_is_searched_in_async_code_too(house: House) -> None:
 
 def test_a_search_creates_no_store_and_needs_an_agent(house: House, tmp_path: Path) -> None:
     file = tmp_path / "none.db"
-    with pytest.raises(StoreMissing):
-        MemoryMesh(store=f"sqlite:///{file}").graph.search("planner", "Ana")
+    assert MemoryMesh(store=f"sqlite:///{file}").graph.search("planner", "Ana") == []
     assert not file.exists()
     with pytest.raises(InvalidInput, match="agent"):
         house.mesh().graph.search("", "Ana")

@@ -62,9 +62,10 @@ def test_the_table_has_reads_and_a_snapshot_sees_what_a_write_makes(cli, tmp_pat
 
 
 @every_read_of_the_store
-def test_a_read_of_a_file_that_is_missing_is_an_error_that_names_it_and_leaves_none(
-    cli, tmp_path: Path, operation
+def test_a_read_of_a_missing_file_that_must_exist_is_an_error_that_names_it_and_leaves_none(
+    cli, tmp_path: Path, operation, monkeypatch
 ) -> None:
+    monkeypatch.setenv("MEMORY_MESH_MUST_EXIST", "yes")
     before = snapshot(tmp_path)
     for place in ("typo.db", "new folder/typo.db"):
         said = run(cli, operation, "--store", f"sqlite:///{tmp_path / place}")

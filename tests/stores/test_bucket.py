@@ -258,20 +258,24 @@ def test_many_logs_of_moves_are_merged_and_lead_on(
 def test_reading_creates_nothing_and_a_closed_or_read_only_store_refuses(
     open_: Open, tmp_path: Path
 ) -> None:
-    with closing(open_(read_only=True)) as store:
+    with pytest.raises(StoreMissing, match="does not exist"):
+        open_(read_only=True)
+    with closing(open_()) as store:
         assert ids(store) == []
         with pytest.raises(StoreMissing, match="does not exist"):
             store.require_file()
-        for write in (lambda: store.apply([memory("m1")]), store.prepare, store.compact):
-            with pytest.raises(StoreReadOnly):
-                write()
-    assert not [*(tmp_path / "bucket").rglob("*")]
-    with pytest.raises(StoreClosed):
-        store.count(Kind.MEMORY)
-    with closing(open_()) as store:
+        assert not [*(tmp_path / "bucket").rglob("*")]
         store.create_file()
         assert store.is_prepared()
         store.apply([memory("m1")])
+    with closing(open_(read_only=True)) as store:
+        assert ids(store) == ["m1"]
+        for write in (lambda: store.apply([memory("m2")]), store.prepare, store.compact):
+            with pytest.raises(StoreReadOnly):
+                write()
+    with pytest.raises(StoreClosed):
+        store.count(Kind.MEMORY)
+    with closing(open_()) as store:
         assert (
             store.backup(tmp_path / "copy.jsonl", no_progress)
             == (tmp_path / "copy.jsonl").stat().st_size

@@ -61,7 +61,7 @@ def test_the_table_of_skills_is_the_documents_with_our_columns_behind(tmp_path: 
         metadata={"reliability": 0.5, "use_count": 0}, tags=["ops"], sources=["mem_1"],
         vector=vector,
     )  # fmt: skip
-    with closing(SqliteStore(file, must_exist=False)) as store:
+    with closing(SqliteStore(file)) as store:
         store.apply([skill.row()])
         assert Skill.of(store.get(Kind.SKILL, [skill.id])[skill.id]) == skill
     with closing(sqlite3.connect(file)) as connection:

@@ -547,7 +547,7 @@ def of_schema_8(tmp_path: Path) -> Path:
     """A file of the schema before vectors had tokens, with many memories."""
     file = tmp_path / "memory.db"
     rows = [memory(f"m{n}", [f"word{n}"], vector=[1.0, n]) for n in range(2000)]
-    with closing(SqliteStore(file, must_exist=False)) as store:
+    with closing(SqliteStore(file)) as store:
         store.apply([*rows, passage("x1", "m1", [0.0, 1.0]), plain(Kind.BLOCK, "b1")])
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         for table in ("memories", "synthesized_skills", "records"):
@@ -616,7 +616,7 @@ def test_damaged_tokens_do_not_keep_a_memory_from_being_found(
 ) -> None:
     file = tmp_path / "memory.db"
     row = memory("m1", ["word"], vector=[1.0, 0.0], tokens=bytes(range(TOKEN_BYTES)))
-    with closing(SqliteStore(file, must_exist=False)) as store:
+    with closing(SqliteStore(file)) as store:
         store.apply([row])
         assert store.get(Kind.MEMORY, ["m1"]) == {"m1": row}
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:

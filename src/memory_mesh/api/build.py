@@ -384,7 +384,6 @@ def open_configured(settings: Settings, step: Step) -> Store:
         busy_seconds=settings.options.busy_seconds,
         key=settings.options.store_key,
         step=step,
-        must_exist=settings.names_store,
     )
 
 

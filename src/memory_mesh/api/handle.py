@@ -157,16 +157,15 @@ class Handle:
         return opened[1]
 
     def _existing(self) -> Context:
-        """Return the context, or raise `StoreMissing` if the file of a store that was named does
-        not exist."""
+        """Return the context, or raise `StoreMissing` if the store does not exist."""
         context = self._context()
         context.file.require_file()
         return context
 
     def _reading(self) -> Context:
-        """Return what `_existing` returns, after the notes of `notes_dir` and the traces of
-        `traces_dir` are indexed."""
-        context = self._existing()
+        """Return the context after the notes of `notes_dir` and the traces of `traces_dir` are
+        indexed."""
+        context = self._context()
         if context.options.traces_dir:
             from memory_mesh.flows.traces import index as trace_index  # most meshes have no traces
 

@@ -312,6 +312,7 @@ class Auditing(Handle):
         """
         from memory_mesh.flows.audit.audit import rekey
 
+        self._existing()
         return rekey(self._flushed())
 
     def audit_log(
@@ -378,4 +379,4 @@ class Auditing(Handle):
         request = Request(
             lines=lines, count=count, seed=seed, timer=perf_counter, progress=as_progress(progress)
         )
-        return evaluate(self._existing(), request)
+        return evaluate(self._context(), request)

@@ -80,8 +80,8 @@ class Mesh(Learning, Auditing):
     """The memory of one agent. The first call opens the store; use it as a context manager, or call
     `close`.
 
-    The first write creates the file of the store, and so does `init`. Reading a named file that
-    does not exist raises `StoreMissing`.
+    The first write creates the file of the store, and so does `init`. Until then reads find
+    nothing and create nothing; with the option `must_exist` every call raises `StoreMissing`.
     """
 
     # --- writing ---
@@ -266,7 +266,8 @@ class Mesh(Learning, Auditing):
 
         names = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id}
         names |= {"project": project, "memory_type": memory_type}
-        context = self._flushed() if is_whole_user(names) else self._existing()
+        context = self._existing()
+        context = self._flushed() if is_whole_user(names) else context
         return forget(context, id, key, names, files=files, verify=verify)
 
     def erase(
@@ -468,7 +469,7 @@ class Mesh(Learning, Auditing):
         """
         from memory_mesh.flows.claims import updates
 
-        return updates.confirm(self._existing(), newer, older)
+        return updates.confirm(self._context(), newer, older)
 
     def undo_change(self, newer: str, older: str) -> Update:
         """Say that both memories hold: the newer one does not replace or end what the older one
@@ -478,7 +479,7 @@ class Mesh(Learning, Auditing):
         """
         from memory_mesh.flows.claims import updates
 
-        return updates.undo(self._existing(), newer, older)
+        return updates.undo(self._context(), newer, older)
 
     # --- vectors ---
 
@@ -609,6 +610,7 @@ class Mesh(Learning, Auditing):
         """
         from memory_mesh.flows.transfer import transfer
 
+        self._existing()
         return transfer.backup(self._flushed(), errors.path("file", file), as_progress(progress))
 
     # --- formatting ---

@@ -34,14 +34,12 @@ class MemoryNotes(Handle):
         Without a folder there are no notes. A section that is not valid is skipped, and the others
         are returned.
         """
-        return flow.load(self._existing())
+        return flow.load(self._context())
 
     def lint(self) -> list[Fault]:
         """Return what is wrong in the files, with file and line. Those with `warning` do not
         keep a note from being used."""
-        return sorted(
-            flow.load(self._existing()).faults, key=lambda fault: (fault.file, fault.line)
-        )
+        return sorted(flow.load(self._context()).faults, key=lambda fault: (fault.file, fault.line))
 
     def match(
         self, task: str, agent_name: str = "", current_plan: str | None = None
@@ -53,7 +51,7 @@ class MemoryNotes(Handle):
         are not valid now, and those whose memory is disputed, superseded, quarantined or erased are
         left out.
         """
-        return flow.match(self._existing(), MatchContext.of(task, agent_name, current_plan))
+        return flow.match(self._context(), MatchContext.of(task, agent_name, current_plan))
 
     def find_relevant(
         self, task: str, agent_name: str = "", current_plan: str | None = None, *,
@@ -65,7 +63,7 @@ class MemoryNotes(Handle):
         importance are returned.
         """
         return flow.find_relevant(
-            self._existing(),
+            self._context(),
             MatchContext.of(task, agent_name, current_plan),
             max_memories,
             min_importance,
@@ -83,7 +81,7 @@ class MemoryNotes(Handle):
     ) -> str:  # fmt: skip
         """Return the prompt of an agent, followed by the notes that its task needs."""
         return flow.build_agent_prompt(
-            self._existing(), MatchContext.of(task, agent, current_plan),
+            self._context(), MatchContext.of(task, agent, current_plan),
             system_prompt=system_prompt, max_memories=max_memories, min_importance=min_importance,
             max_tokens=max_tokens,
         )  # fmt: skip
@@ -134,7 +132,7 @@ class MemoryNotes(Handle):
         decisions, and versions. Without a language model a deterministic judge reads the report;
         the answer of a model is checked, and an unusable one gives none.
         """
-        return flow.extract(self._existing(), run)
+        return flow.extract(self._context(), run)
 
     def extract_and_save(
         self, *, agent: str, task: str, agent_output: str, result: str = "success",
@@ -149,9 +147,7 @@ class MemoryNotes(Handle):
         run = ExtractionInput(
             agent=agent, task=task, agent_output=agent_output, result=result, error=error
         )
-        return flow.extract_and_save(
-            self._existing() if dry_run else self._context(), run, dry_run=dry_run
-        )
+        return flow.extract_and_save(self._context(), run, dry_run=dry_run)
 
     def sync(self) -> Synced:
         """Bring the memories of the notes up to date, and return what changed.
@@ -188,7 +184,7 @@ class MemoryNotes(Handle):
 
         Raises `NotFound` if there is no such note.
         """
-        context = self._existing()
+        context = self._context()
         return readable.record(
             context, note_index.feedback(context, flow.load(context), file, section, signal)
         )

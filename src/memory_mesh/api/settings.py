@@ -204,12 +204,6 @@ class Settings:
         return store or f"sqlite:///{_quoted(self.home / 'memory.db')}"
 
     @property
-    def names_store(self) -> bool:
-        """Whether a store is named; if not, it is the one of the home, which reads as empty
-        before the first write."""
-        return self.options.store is not None or self.options.db_dir is not None
-
-    @property
     def audit_key_file(self) -> Path:
         """The file of the keys that sign the audit chains."""
         given = self.options.audit_key_file

@@ -136,7 +136,7 @@ class Source:
         return context
 
     @lazy_property
-    def _file(self) -> tuple[str, bool, bool] | None:
+    def _file(self) -> tuple[str, bool] | None:
         """The file of the store and how it is opened; None if the store is not shared with other
         meshes."""
         settings, private = (
@@ -150,11 +150,7 @@ class Source:
         )
         if file is None:
             return None
-        return (
-            str(settings.cwd / file),
-            is_read_only(normal_url(settings.store_url)),
-            settings.names_store,
-        )
+        return str(settings.cwd / file), is_read_only(normal_url(settings.store_url))
 
     @lazy_property
     def _key(self) -> Hashable:
@@ -266,6 +262,8 @@ class SharedContext(Shared[Context]):
                 step=objects.step,
                 hooks=objects.hooks,
             )
+            if context.options.must_exist:
+                context.file.require_file()
             # The thread of an earlier opening was stopped.
             self._queues = replace(self._queues, changes=Judging())
             context.state.queues = self._queues

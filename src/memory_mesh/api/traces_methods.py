@@ -179,6 +179,6 @@ class MemoryTraces(Handle):
 
     def _fresh(self) -> Context:
         """Return the context after what changed in the files is indexed."""
-        context = self._existing()
+        context = self._context()
         trace_index.refresh(context)
         return context

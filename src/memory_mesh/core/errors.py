@@ -167,7 +167,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreMissing(StoreUnavailable):
-    """The file of the store does not exist; a read does not create it."""
+    """The store does not exist, and `must_exist`, `mode=ro` or the call needs one."""
 
 
 class StoreReplaced(StoreUnavailable):

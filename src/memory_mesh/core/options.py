@@ -185,6 +185,10 @@ class StoreOptions:
         choices=tuple(PRESETS),
     )
     busy_seconds: float = option(30.0, "how long to wait for other processes")
+    must_exist: bool = option(
+        False,
+        "raise `StoreMissing` for a store that does not exist, instead of reading it as empty",
+    )
     enable_memory: bool = option(True, "store memories at all")
     deduplicate: bool = option(
         True, "count a text that is stored already instead of storing it again"

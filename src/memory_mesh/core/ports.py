@@ -203,8 +203,8 @@ class ServerStore(Protocol):
 class StoreFile(Protocol):
     """The file of a store, which a read neither creates nor upgrades.
 
-    **require_file** raises `StoreMissing` if there is no file and a read may not treat that as an
-    empty store. **is_prepared** returns whether the file has the tables of this version; if not,
+    **require_file** raises `StoreMissing` if there is no file, which a read takes for an empty
+    store. **is_prepared** returns whether the file has the tables of this version; if not,
     only a write that a caller asked for may change it. **create_file** creates the file if there is
     none. **check_writable** raises `StoreReadOnly` if the store was opened for reading only:
     nothing may be created for a write that will be refused. **was_replaced** returns whether

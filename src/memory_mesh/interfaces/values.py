@@ -7,13 +7,21 @@ its arguments; a `Target` names the store and the reader.
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError, fraction, nearest, shown
-from memory_mesh.interfaces.operation import Kind, Operation, Parameter
+from memory_mesh.core.errors import (
+    InvalidInput,
+    MemoryMeshError,
+    StoreMissing,
+    fraction,
+    nearest,
+    shown,
+)
+from memory_mesh.interfaces.operation import Effect, Kind, Operation, Parameter
 from memory_mesh.interfaces.render.output import NAME, Form, one_line
 
 if TYPE_CHECKING:
@@ -66,6 +74,20 @@ class Call:
     options: Mapping[str, object] = field(default_factory=dict)
     form: Form = Form.TEXT
     typed: tuple[str, ...] = ()  # the words of the command line
+
+    @contextmanager
+    def mesh(self) -> "Iterator[MemoryMesh]":
+        """Open the mesh of the target. Log one line if the operation has read a store that does
+        not exist yet; an error is the only line."""
+        with self.target.mesh() as mesh:
+            yield mesh
+            if self.operation.effect is Effect.READ:
+                try:
+                    mesh._existing()
+                except StoreMissing as missing:
+                    from logging import getLogger  # 10 ms
+
+                    getLogger("memory_mesh").warning(f"nothing is stored yet: {missing.what}")
 
     @property
     def scope(self) -> str:

@@ -487,7 +487,8 @@ def missing(place: Path | str) -> StoreMissing:
     """Return the error for a store that does not exist."""
     return StoreMissing(
         f"the store {place} does not exist",
-        remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it",
+        remedy="check the name; without must_exist and mode=ro, `memory-mesh store`, `mesh.add` or "
+        "`mesh.init` create it",
     )
 
 

@@ -141,7 +141,6 @@ class JournalStore(ABC, Generic[S]):
 
     _name: str  # of the place, in errors
     _read_only: bool
-    _must_exist: bool
     _busy_seconds: float
     _step: Step
     _flush_size: int  # of a journal that is written out
@@ -290,9 +289,8 @@ class JournalStore(ABC, Generic[S]):
     # --- the file ---
 
     def require_file(self) -> None:
-        """Raise `StoreMissing` if there is no store, unless it was opened with
-        `must_exist=False`."""
-        if self._must_exist and not self._exists():
+        """Raise `StoreMissing` if there is no store."""
+        if not self._exists():
             raise missing(self._name)
 
     def create_file(self) -> None:
@@ -346,14 +344,12 @@ class FolderStore(JournalStore[S]):
         *,
         url: str,
         read_only: bool,
-        must_exist: bool,
         busy_seconds: float,
         step: Step,
     ) -> None:
         self.url, self._root, self._name = url, path.absolute(), str(path.absolute())
         self._lock_file = self._root / self._lock_name
-        self._read_only, self._must_exist = read_only, must_exist
-        self._busy_seconds, self._step = busy_seconds, step
+        self._read_only, self._busy_seconds, self._step = read_only, busy_seconds, step
         # Device and inode of the folder that was opened.
         self._folder: tuple[int, int] | None = None
         super().__init__()

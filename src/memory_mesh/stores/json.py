@@ -160,7 +160,6 @@ class JsonStore(FolderStore[State]):
         path: Path,
         *,
         read_only: bool = False,
-        must_exist: bool = True,
         busy_seconds: float = 30.0,
         step: Step = no_step,
         url: str = "",
@@ -169,7 +168,7 @@ class JsonStore(FolderStore[State]):
         self._flush_size = flush_bytes
         self._signature: Signature = ()
         super().__init__(
-            path, url=url or f"json:///{path}", read_only=read_only, must_exist=must_exist,
+            path, url=url or f"json:///{path}", read_only=read_only,
             busy_seconds=busy_seconds, step=step,
         )  # fmt: skip
         if self._reading(lambda state: state.unfreed and not read_only):

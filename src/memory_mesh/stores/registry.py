@@ -44,13 +44,11 @@ def open_store(
     url: str,
     *,
     folder: Path | None = None,
-    must_exist: bool = True,
     busy_seconds: float = 30.0,
     key: str | None = None,
     step: Step = no_step,
 ) -> Store:
-    """Open the store that a URL or a path names. No file is created: the first write does. See
-    `StoreFile` for `must_exist`.
+    """Open the store that a URL or a path names. No file is created: the first write does.
 
     Relative paths start at `folder`, by default the working folder. `key` is that of a Supabase
     store.
@@ -66,19 +64,17 @@ def open_store(
         return _file_store(scheme, path, url)(
             path,
             read_only=read_only,
-            must_exist=must_exist,
             busy_seconds=busy_seconds,
             step=step,
             url=url,
         )
     if scheme in ("postgresql", "postgres"):
-        return postgres_store()(url, must_exist=must_exist, busy_seconds=busy_seconds, step=step)
+        return postgres_store()(url, busy_seconds=busy_seconds, step=step)
     if scheme == "s3":
         bucket, read_only = _bucket_of(url), is_read_only(url, "endpoint", "region")
         return bucket_store()(
             bucket,
             read_only=read_only,
-            must_exist=must_exist,
             busy_seconds=busy_seconds,
             step=step,
             url=url,

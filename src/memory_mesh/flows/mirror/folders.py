@@ -46,7 +46,7 @@ from memory_mesh.core.ports import Folder, Listed, Progress
 from memory_mesh.flows.context import Context, Plan, commit, intact
 from memory_mesh.flows.learning import skills
 from memory_mesh.flows.learning.skills import SkillDraft, store
-from memory_mesh.flows.mirror.mirror import read_text
+from memory_mesh.flows.mirror.mirror import is_ready, read_text
 from memory_mesh.flows.search.readable import readable
 from memory_mesh.flows.write.embed import Vectors
 from memory_mesh.flows.write.prepare import prepare
@@ -227,8 +227,9 @@ _log = logging.getLogger("memory_mesh")
 
 
 def read_once(context: Context) -> None:
-    """Read the folders unless this was done for this user since the mesh was opened."""
-    if context.reader.user_id not in context.state.files.skill_users:
+    """Read the folders unless this was done for this user since the mesh was opened, or there is
+    no store yet."""
+    if context.reader.user_id not in context.state.files.skill_users and is_ready(context):
         read_again(context)
 
 

@@ -193,7 +193,7 @@ def evaluate(call: Call) -> Answer:
     file = call.arguments.get("questions")
     made = {name: value for name, value in call.arguments.items() if name != "questions"}
     with nullcontext() if file is None else _opened(file, "a file of questions") as lines:
-        with call.target.mesh() as mesh, progress() as update:
+        with call.mesh() as mesh, progress() as update:
             found = mesh.evaluate(lines, progress=update, **made)  # type: ignore[arg-type]
         return evaluated(found, call)
 
@@ -242,7 +242,7 @@ def export_graph(call: Call) -> Answer:
     from memory_mesh.interfaces.mcp.compat import KnowledgeGraph
     from memory_mesh.interfaces.render.records import write_export
 
-    with call.target.mesh() as mesh:
+    with call.mesh() as mesh:
         return write_export(KnowledgeGraph(mesh).lines(), call, "entities and relations")
 
 
@@ -558,7 +558,7 @@ def similar_traces(call: Call) -> Answer:
     """Find executions with a similar goal, within a range of times."""
     given = dict(call.arguments)
     window = given.pop("since", None), given.pop("until", None)
-    with call.target.mesh() as mesh:
+    with call.mesh() as mesh:
         found = mesh.traces.similar(**given, time_window=window)  # type: ignore[arg-type]
     return traces_similar(found, call)
 

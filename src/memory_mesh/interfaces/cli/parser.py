@@ -336,7 +336,7 @@ def execute(call: Call) -> Answer:
         return handle(call)
     from memory_mesh.interfaces.calling import perform
 
-    with call.target.mesh() as mesh, output.progress(operation.progress) as progress:
+    with call.mesh() as mesh, output.progress(operation.progress) as progress:
         answer = perform(mesh, call, progress)
     if not answer.code and operation.name in ("stats", "search", "list"):
         explain_empty(call.target, answer)

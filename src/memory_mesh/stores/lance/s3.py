@@ -310,7 +310,6 @@ class BucketStore(TableStore):
         *,
         url: str,
         read_only: bool = False,
-        must_exist: bool = True,
         busy_seconds: float = 30.0,
         step: Step = no_step,
         flush_rows: int = FLUSHED_ROWS,
@@ -319,13 +318,14 @@ class BucketStore(TableStore):
     ) -> None:
         self.url, self._bucket, self._name = url, bucket, bucket.name
         self._log = Log(bucket, lease_seconds=lease_seconds)
-        self._read_only, self._must_exist = read_only, must_exist
-        self._busy_seconds, self._step = busy_seconds, step
+        self._read_only, self._busy_seconds, self._step = read_only, busy_seconds, step
         self._turn = fork_safe(RLock())
         self._flush_size, self._direct_rows = flush_rows, direct_rows
         self._lease: Lease  # of the write that is under way
         super().__init__()
         self._reading(lambda view: None)
+        if read_only:
+            self.require_file()
 
     def compact(self) -> bool:
         self.check_writable()

@@ -161,7 +161,6 @@ class LanceStore(FolderStore[View], TableStore):
         path: Path,
         *,
         read_only: bool = False,
-        must_exist: bool = True,
         busy_seconds: float = 30.0,
         step: Step = no_step,
         url: str = "",
@@ -174,7 +173,7 @@ class LanceStore(FolderStore[View], TableStore):
         self._checked_until = 0.0
         self._flush_size, self._direct_rows = flush_rows, direct_rows
         super().__init__(
-            path, url=url or f"lancedb:///{path}", read_only=read_only, must_exist=must_exist,
+            path, url=url or f"lancedb:///{path}", read_only=read_only,
             busy_seconds=busy_seconds, step=step,
         )  # fmt: skip
         if self._reading(lambda view: view.unfreed and not read_only):

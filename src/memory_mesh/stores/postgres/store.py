@@ -102,13 +102,11 @@ _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 class PostgresStore(FunctionStore):
     """Rows in the tables of a PostgreSQL schema."""
 
-    def __init__(
-        self, url: str, *, must_exist: bool = True, busy_seconds: float = 30.0, step: Step = no_step
-    ) -> None:
+    def __init__(self, url: str, *, busy_seconds: float = 30.0, step: Step = no_step) -> None:
         self.url = url
         options, conninfo = _parsed(url)
         self.schema, self._read_only = options.get("schema", "public"), options.get("mode") == "ro"
-        self._must_exist, self._busy_seconds, self._step = must_exist, busy_seconds, step
+        self._busy_seconds, self._step = busy_seconds, step
         self._pool = Pool(conninfo, shown_url(url), busy_seconds, read_only=self._read_only)
         # Of the tables; None: there are none, or it is not known yet.
         self._version: int | None = None
@@ -118,6 +116,8 @@ class PostgresStore(FunctionStore):
     def _call(self, function: str, payload: Mapping[str, object], empty: Any) -> Any:
         if not self.is_prepared():
             self._check_not_old()
+            if self._read_only:
+                self.require_file()
             return empty
         for last in (False, True):
             try:
@@ -207,9 +207,11 @@ class PostgresStore(FunctionStore):
         self._pool.close()
 
     @contextmanager
-    def snapshot(self) -> Iterator["Snapshot"]:
+    def snapshot(self) -> Iterator["PostgresStore | Snapshot"]:
         """Yield what the store contains now, whatever others write meanwhile."""
-        self.require_file()
+        if not self.is_prepared():
+            yield self  # without tables: it reads as empty
+            return
         with self.connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield Snapshot(self, connection)
@@ -306,9 +308,8 @@ class PostgresStore(FunctionStore):
     # --- `StoreFile`: the tables are its file ---
 
     def require_file(self) -> None:
-        """Raise `StoreMissing` if the database has no tables of ours, unless the store was
-        opened with `must_exist=False`."""
-        if self._must_exist and not self.is_prepared():
+        """Raise `StoreMissing` if the database has no tables of ours."""
+        if not self.is_prepared():
             self._check_not_old()
             what = f"{shown_url(self.url)} has no tables of memory-mesh"
             raise StoreMissing(

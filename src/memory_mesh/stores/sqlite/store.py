@@ -91,13 +91,12 @@ class SqliteStore:
         path: Path,
         *,
         read_only: bool = False,
-        must_exist: bool = True,
         busy_seconds: float = 30.0,
         step: Step = no_step,
         url: str = "",
     ) -> None:
         self.url = url or f"sqlite:///{path}"
-        self._path, self._read_only, self._must_exist = path.absolute(), read_only, must_exist
+        self._path, self._read_only = path.absolute(), read_only
         self._busy_seconds, self._step = busy_seconds, step
         self._lock = RLock()
         self._closed = self._indexed = False
@@ -322,9 +321,8 @@ class SqliteStore:
             return opened.prepared
 
     def require_file(self) -> None:
-        """Raise `StoreMissing` if there is no file, unless the store was opened with
-        `must_exist=False`."""
-        if self._must_exist and self._file is None and file_id(self._path) is None:
+        """Raise `StoreMissing` if there is no file."""
+        if self._file is None and file_id(self._path) is None:
             raise missing(self._path)
 
     def create_file(self) -> None:
