@@ -391,7 +391,6 @@ def _called(connection: Connection, schema: str, function: str, *given: object) 
         read = (json.loads(part) if part else None for part in parts)
         return {**dict(zip(_PACKED[function], read, strict=False)), "vectors": vectors or b""}
     if function == "mesh_indexed":
-        query = sql.SQL("SELECT * FROM {}({})").format(sql.Identifier(schema, function), marks)
         return connection.execute(query, arguments, binary=True).fetchall()
     rows = [row[0] for row in connection.execute(query, arguments)]
     if function in ("mesh_ids", "mesh_data_version"):
@@ -406,6 +405,8 @@ def _query(schema: str, function: str) -> bytes:
     """Return the statement that calls a function. Composing it takes longer than sending it."""
     marks = sql.SQL("%s::text, %s::jsonb, %s" if function == "mesh_apply" else "%s::jsonb")
     name = sql.Identifier(schema, function)
+    if function == "mesh_indexed":
+        return sql.SQL("SELECT * FROM {}({})").format(name, marks).as_bytes()
     if function not in _PACKED:
         return sql.SQL("SELECT {}({})::text").format(name, marks).as_bytes()
     names = sql.SQL(", ").join(
