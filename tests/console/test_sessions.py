@@ -432,7 +432,7 @@ def test_a_store_that_cannot_be_used_is_said_on_the_page(tmp_path: Path) -> None
         for path in routes:
             assert client.get(path).status_code == 200, path
     (tmp_path / "text.db").write_text("This is a text and not a store. " * 300)
-    for bad in (tmp_path / "text.db", tmp_path / "missing.db"):
+    for bad in (tmp_path / "text.db", f"sqlite:///{tmp_path}/missing.db?mode=ro"):
         with running_lazily(tmp_path, str(bad)) as client:
             assert client.get("/console/session").json()["needs_login"] is False
             for path in routes:

@@ -10,7 +10,7 @@ from engines.postgres import Server
 from memory_mesh.core.model import Kind
 from memory_mesh.interfaces.cli.main import run
 from memory_mesh.stores.postgres import PostgresStore
-from memory_mesh.stores.postgres.store import distribution
+from memory_mesh.stores.postgres.roles import distribution
 from memory_mesh.testing.rows import memory
 
 pytestmark = pytest.mark.deep

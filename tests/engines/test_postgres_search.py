@@ -49,7 +49,7 @@ from memory_mesh.index.remote import CandidateSnapshot
 from memory_mesh.index.remote_search import completed_memory
 from memory_mesh.stores.postgres import PostgresStore, calls
 from memory_mesh.stores.postgres.calls import condition, is_by_segment, partitions_in
-from memory_mesh.stores.postgres.store import grant
+from memory_mesh.stores.postgres.roles import grant
 from memory_mesh.stores.postgres.tables import (
     ALL,
     FEW_HITS,

@@ -31,7 +31,7 @@ from net.servers import Answer, FaultServer
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl"
 KEY = "sb_secret_hidden-0123456789"
-DONE, NONE_YET = Answer(body='"{}"'), Answer(body='"0"')
+DONE, NONE_YET = Answer(body=json.dumps('{"versions": {}}')), Answer(body='"0"')
 UNAVAILABLE = [
     Answer(status=429, headers={"retry-after": "0.01"}),
     Answer(status=503),
@@ -98,7 +98,7 @@ def test_the_server_says_when_to_try_again_and_a_wait_that_is_too_long_is_an_err
 def test_a_write_is_repeated_and_tells_whether_the_first_one_may_have_been_done(
     first: Answer, retry: bool
 ) -> None:
-    with FaultServer([first, Answer(body='"{\\"p\\": 1}"')]) as server:
+    with FaultServer([first, Answer(body=json.dumps('{"versions": {"p": 1}}'))]) as server:
         assert opened(server).apply([memory("m1")]).versions == {"p": 1}
     one, other = payloads(server)
     assert (one["retry"], other["retry"]) == (False, retry)

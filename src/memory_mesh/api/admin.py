@@ -151,9 +151,9 @@ def grant(
     """Let a role use the tables. Return the URL without its password, and the statements that an
     administrator should run."""
     with _opened(url) as store:
-        from memory_mesh.stores.postgres import store as admin
+        from memory_mesh.stores.postgres import roles
 
-        return shown_url(store.url), admin.grant(
+        return shown_url(store.url), roles.grant(
             store, role, scope=scope, user_id=user_id, agent_id=agent_id
         )
 
@@ -161,9 +161,9 @@ def grant(
 def distribute(url: str | None) -> str:
     """Distribute the tables with Citus, and return the URL without its password."""
     with _opened(url) as store:
-        from memory_mesh.stores.postgres import store as admin
+        from memory_mesh.stores.postgres import roles
 
-        admin.distribute(store)
+        roles.distribute(store)
         return shown_url(store.url)
 
 

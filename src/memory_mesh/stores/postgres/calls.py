@@ -12,6 +12,7 @@ from io import BytesIO
 from itertools import accumulate, chain
 from math import isfinite
 from pathlib import Path
+from struct import pack
 from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core.errors import StoreCorrupt, shown
@@ -471,6 +472,23 @@ class FunctionStore(ABC):
         return (
             self._call("mesh_changes", {"partition": partition, "version": version}, empty) or empty
         )
+
+
+def packed_vectors(rows: Sequence[Row], type_: int) -> bytes:
+    """Return the vector of each row, or NULL, as an array in the binary format of the server.
+    Writing and reading numbers as text would take a third of the time of a write.
+
+    `type_` is the number of the type `vector`, which each database has its own for.
+    """
+    parts = [pack(">iiIii", 1, 1, type_, len(rows), 1)]  # one dimension, with NULLs, from 1 on
+    for row in rows:
+        if row.vector is None:
+            parts.append(b"\xff\xff\xff\xff")
+            continue
+        numbers = array("f", row.vector.data)
+        numbers.byteswap()
+        parts += [pack(">ihh", 4 + 4 * len(numbers), len(numbers), 0), numbers.tobytes()]
+    return b"".join(parts)
 
 
 def is_logged(puts: Sequence[Row]) -> bool:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import chain
-from struct import pack
 from typing import Any
 
 from psycopg.sql import SQL, Composed, Identifier, Literal
@@ -326,23 +325,6 @@ def vector_text(data: bytes) -> str:
     return f"[{','.join(map(repr, array('f', data)))}]"
 
 
-def packed_vectors(rows: Sequence[Row], type_: int) -> bytes:
-    """Return the vector of each row, or NULL, as an array in the binary format of the server.
-    Writing and reading numbers as text would take a third of the time of a write.
-
-    `type_` is the number of the type `vector`, which each database has its own for.
-    """
-    parts = [pack(">iiIii", 1, 1, type_, len(rows), 1)]  # one dimension, with NULLs, from 1 on
-    for row in rows:
-        if row.vector is None:
-            parts.append(b"\xff\xff\xff\xff")
-            continue
-        numbers = array("f", row.vector.data)
-        numbers.byteswap()
-        parts += [pack(">ihh", 4 + 4 * len(numbers), len(numbers), 0), numbers.tobytes()]
-    return b"".join(parts)
-
-
 def decoded(kind: Kind, values: Sequence[Any]) -> Row:
     """Return the row of a JSON array of `_reading`."""
     id_, partition, created_at, revision, number, *others = values
@@ -457,7 +439,7 @@ _NORMS = tuple(
 
 # An id is unique in the whole store, and that of a row without a partition among those of its user.
 # All rows are in the index, so that it finds every row by its id. Distributed tables have an index
-# that is not unique; see `store.distribution`.
+# that is not unique; see `roles.distribution`.
 _IDS = tuple(
     "DO $do$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_indexes WHERE schemaname = "
     "current_schema() AND "
