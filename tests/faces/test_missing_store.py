@@ -17,10 +17,6 @@ from memory_mesh import (
     StoreMissing,
     StoreUnavailable,
 )
-from memory_mesh.integrations.langchain import MemoryMeshChatHistory, MemoryMeshRetriever
-from memory_mesh.integrations.langgraph import MemoryMeshStore
-from memory_mesh.integrations.mem0 import Memory
-from memory_mesh.integrations.openai_agents import MemoryMeshSession
 from memory_mesh.stores import open_store
 
 URLS = ("sqlite:///{}/deep/new.db", "json:///{}/deep/new", "lancedb:///{}/deep/new")
@@ -43,18 +39,6 @@ READS: dict[str, tuple[Read, object]] = {
     "audit_log": (lambda mesh: mesh.audit_log(), []),
     "evaluate": (lambda mesh: mesh.evaluate().memories, 0),
 }
-ADAPTERS: dict[str, tuple[Read, object]] = {
-    "langgraph": (lambda mesh: MemoryMeshStore(mesh).search(("a",), query="tea"), []),
-    "langgraph get": (lambda mesh: MemoryMeshStore(mesh).get(("a",), "k"), None),
-    "langchain": (lambda mesh: MemoryMeshRetriever(mesh=mesh).invoke("tea"), []),
-    "chat history": (lambda mesh: MemoryMeshChatHistory(mesh, "s").messages, []),
-    "openai": (lambda mesh: asyncio.run(MemoryMeshSession(mesh, "s").get_items()), []),
-    "mem0": (lambda mesh: Memory(mesh).search("tea", filters={"user_id": "u"})["results"], []),
-}
-
-
-def called(uses: dict[str, tuple[Read, object]], mesh: MemoryMesh) -> dict[str, object]:
-    return {name: use(mesh) for name, (use, _) in uses.items()}
 
 
 @pytest.mark.parametrize("url", URLS)
@@ -62,8 +46,8 @@ def test_reading_a_store_that_does_not_exist_finds_nothing_and_creates_nothing(
     tmp_path: Path, url: str
 ) -> None:
     with MemoryMesh(url.format(tmp_path / "stores"), agent_id="planner", embedder="hash") as mesh:
-        for uses in (READS, ADAPTERS):
-            assert called(uses, mesh) == {name: empty for name, (_, empty) in uses.items()}
+        found = {name: read(mesh) for name, (read, _) in READS.items()}
+        assert found == {name: empty for name, (_, empty) in READS.items()}
         with pytest.raises(NotFound):
             mesh.pin("mem_1_ffffff")
     assert not (tmp_path / "stores").exists()
