@@ -131,6 +131,7 @@ class _Search:
         typo of another."""
         words: dict[str, float] = dict(Counter(self._query.tokens))
         readable = Counter(word for row in self._readable for word in _Text.of(row).words)
+        right: dict[str, float] = {}
         for word in [
             word for word in words if not any(word in text.words for text in self._corpus)
         ]:
@@ -138,9 +139,9 @@ class _Search:
             near = [(count, other) for other, count in readable.items() if _is_typo(word, other)]
             near = near or [(count, other) for other, count in readable.items() if other in stems]
             if near:
-                count = words.pop(word)
-                words.setdefault(max(near)[1], 0.8 * count)
-        return words
+                weight, other = 0.8 * words.pop(word), max(near)[1]
+                right[other] = max(weight, right.get(other, 0.0))
+        return right | words
 
     def _named(self, row: Row, names: Iterable[str]) -> float:
         """Return how surely one of these names means the speaker of a memory."""

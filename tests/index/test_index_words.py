@@ -11,6 +11,7 @@ from memory_mesh.core.search.lexical import edits
 from memory_mesh.core.search.query import Pool
 from memory_mesh.index import LocalIndex
 from memory_mesh.index.arrays import hash64
+from memory_mesh.index.view import CORRECTED, with_corrections
 from memory_mesh.index.words import MIN_LETTERS, Vocabulary, is_likely_typo
 from memory_mesh.stores.ram import RamStore
 
@@ -166,3 +167,10 @@ def test_the_words_one_edit_away_are_those_of_a_full_comparison(
     assert vocabulary.near(word) == near
     again = Vocabulary(vocabulary.packed(keys, {hash64(each): each for each in later}, keys))
     assert again.near(word) == near & set(packed)
+
+
+def test_of_two_spellings_of_one_word_the_more_frequent_one_counts_whatever_their_order() -> None:
+    right = {"aple": "apple", "applle": "apple"}
+    for words in ({"aple": 2.0, "applle": 1.0}, {"applle": 1.0, "aple": 2.0}):
+        assert with_corrections(words, right) == {"apple": 2 * CORRECTED}
+    assert with_corrections({"aple": 2.0, "apple": 1.0}, right) == {"apple": 1.0}

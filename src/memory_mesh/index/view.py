@@ -558,17 +558,13 @@ def with_corrections(
     words: Mapping[str, float], corrections: Mapping[str, str]
 ) -> dict[str, float]:
     """Replace the misspelt words of a query, given with their counts; a correction counts less
-    than a word."""
-    right = {
-        corrections[word]: CORRECTED * count for word, count in words.items() if word in corrections
-    }
-    return dict(
-        sorted(
-            (
-                right | {word: count for word, count in words.items() if word not in corrections}
-            ).items()
-        )
-    )
+    than a word. Of several spellings of one word the most frequent one counts."""
+    kept = {word: count for word, count in words.items() if word not in corrections}
+    right: dict[str, float] = {}
+    for word in words.keys() & corrections.keys():
+        weight = CORRECTED * words[word]
+        right[corrections[word]] = max(weight, right.get(corrections[word], 0.0))
+    return dict(sorted((right | kept).items()))
 
 
 @dataclass(frozen=True, slots=True)
