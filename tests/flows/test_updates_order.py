@@ -250,6 +250,33 @@ def test_what_people_say_to_each_other_is_not_compared(
     assert any(older == named[0] for older, _ in judge.asked) is with_assistant
 
 
+@pytest.mark.parametrize(("characters", "is_compared"), [(400, True), (401, False)])
+@pytest.mark.parametrize("is_newer", [False, True])
+def test_a_long_text_neither_changes_another_one_nor_is_changed(
+    mesh: Context, judge: ToldJudge, characters: int, is_compared: bool, is_newer: bool
+) -> None:
+    texts = [BERLIN, MUNICH]
+    texts[is_newer] = texts[is_newer].ljust(characters, "!")
+    pair = (texts[0], texts[1])
+    judge.says[pair] = MOVED
+    judged(mesh, *pair)
+    assert (pair in judge.asked) is is_compared
+    assert len(links(mesh)) == is_compared
+
+
+@pytest.mark.parametrize("is_newer", [False, True])
+def test_a_change_of_a_text_that_becomes_long_is_taken_back(
+    mesh: Context, judge: ToldJudge, is_newer: bool
+) -> None:
+    long = (MUNICH if is_newer else BERLIN).ljust(401, "!")
+    judge.says[(BERLIN, long) if is_newer else (long, MUNICH)] = MOVED
+    edited = judged(mesh, BERLIN, MUNICH)[is_newer]
+    assert len(links(mesh)) == 1
+    write.update(mesh, edited.id, content=long)
+    updates.judge_new(mesh)
+    assert links(mesh) == []
+
+
 def test_a_note_of_a_named_speaker_is_compared(mesh: Context, judge: ToldJudge) -> None:
     judge.says[f"John: {BERLIN}", f"John: {MUNICH}"] = MOVED
     judged(mesh, (BERLIN, {"speaker": "John"}), (MUNICH, {"speaker": "John"}))

@@ -41,6 +41,7 @@ POSSIBLE, LIKELY = 0.45, 0.97
 _EXPONENT, _EXPONENT_IF_SHORT, _MAX_SHORT_WORDS = 0.25, 0.1, 12
 CONFIRMED = 1.0
 _MIN_WORDS = 3  # of a statement that may change another one
+MAX_CHARACTERS = 400  # of a statement; the judge reads 64 tokens of it
 ASSISTANT = "assistant"
 _ROLES = ("user", ASSISTANT)
 _JUDGED_TYPES = frozenset({MemoryType.GLOBAL, MemoryType.SESSION, MemoryType.AGENT})
@@ -108,9 +109,16 @@ def statement(memory: MemoryRecord) -> str:
 
 
 def says_something(memory: Memory) -> bool:
-    """Return whether a memory is more than a question or a few words, which change nothing."""
+    """Return whether a memory is one statement: more than a question or a few words, which change
+    nothing, and no long text."""
     text = memory.content.rstrip()
-    return not text.endswith("?") and len(text.split()) >= _MIN_WORDS
+    return is_short(memory) and not text.endswith("?") and len(text.split()) >= _MIN_WORDS
+
+
+def is_short(memory: Memory) -> bool:
+    """Return whether the judge can read a memory as a whole. A long text says many things; another
+    one changes few of them."""
+    return len(memory.content) <= MAX_CHARACTERS
 
 
 def is_judged(memory: Memory) -> bool:
@@ -125,11 +133,12 @@ def is_judged(memory: Memory) -> bool:
 
 
 def can_change(newer: Memory, older: Memory) -> bool:
-    """Return whether the older memory may be changed by the newer one: it is current, and the same
-    readers see both."""
+    """Return whether the older memory may be changed by the newer one: it is current and short, and
+    the same readers see both."""
     return (
         newer.id != older.id
         and is_judged(older)
+        and is_short(older)
         and same_readers(newer, older)
         and _when(older) < _when(newer)
     )
