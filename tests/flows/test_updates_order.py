@@ -250,6 +250,21 @@ def test_what_people_say_to_each_other_is_not_compared(
     assert any(older == named[0] for older, _ in judge.asked) is with_assistant
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "sessions", "number"),
+    [
+        (ROSSI, KIM, ("s1", "s1"), 0), (ROSSI, KIM, ("s1", "s2"), 1), (ROSSI, KIM, (None, None), 1),
+        (BERLIN, MUNICH, ("s1", "s1"), 1),
+    ],
+)  # fmt: skip
+def test_what_is_said_next_in_a_session_is_a_change_only_if_that_is_certain(
+    mesh: Context, older: str, newer: str, sessions: tuple[str | None, str | None], number: int
+) -> None:
+    texts = zip((older, newer), sessions, strict=True)
+    judged(mesh, *((text, {"session_id": one} if one else {}) for text, one in texts))
+    assert len(links(mesh)) == number
+
+
 @pytest.mark.parametrize(("characters", "is_compared"), [(400, True), (401, False)])
 @pytest.mark.parametrize("is_newer", [False, True])
 def test_a_long_text_neither_changes_another_one_nor_is_changed(

@@ -155,6 +155,10 @@ def same_readers(one: Memory, other: Memory) -> bool:
     return _scope(one) == _scope(other)
 
 
+def same_session(one: Memory, other: Memory) -> bool:
+    return one.session_id is not None and one.session_id == other.session_id
+
+
 def _scope(memory: Memory) -> tuple[object, ...]:
     """Return what two memories must have in common: who sees them, and the project."""
     reach = reach_of(memory.memory_type, memory.reach)

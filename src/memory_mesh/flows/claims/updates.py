@@ -34,6 +34,7 @@ from memory_mesh.core.claims.updates import (
     reason,
     said_at,
     same_readers,
+    same_session,
     says_something,
     statement,
 )
@@ -341,6 +342,8 @@ def _plan_links(
         and id_ not in decided
         and (older := memories.get(id_)) is not None
         and can_change(newer, older)
+        # What is said next about the same is seldom a change.
+        and not (type_ == MAY_UPDATE and same_session(newer, older))
         and trust_of(older, ms).value <= trust
     ]
     # What a person decided holds since the newer memory does, too.
