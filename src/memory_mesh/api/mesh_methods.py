@@ -392,6 +392,8 @@ class Mesh(Learning, Auditing):
         where = filters.where_of(filter)
         context = self._in_session(session_id, user_id, agent_id)
         memories = reads.get_all(context, limit=limit, where=where, statuses=status, after=after)
+        if not memories:
+            reads.log_unknown_keys(context, where)
         return readable.records(context, memories)
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
@@ -431,14 +433,17 @@ class Mesh(Learning, Auditing):
         `user_id`, `agent_id` and `session_id` say whose memories are searched, as for `add`. Raises
         `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
         """
-        from memory_mesh.flows.search import search
+        from memory_mesh.flows.search import reads, search
 
         request = search.Request(
             query=query, limit=limit, statuses=status, mode=mode, min_score=min_score,
             ranker=ranker, max_chars=max_chars, as_of=as_of, known_at=known_at,
         ).with_filter(filter)  # fmt: skip
         context = self._in_session(session_id, user_id, agent_id)
-        return search.search(context, request, use_cache=use_cache)
+        results = search.search(context, request, use_cache=use_cache)
+        if not results:
+            reads.log_unknown_keys(context, request.where)
+        return results
 
     def explain(
         self, query: str, limit: int = 10, filter: Filter | None = None, *, mode: str | None = None,
