@@ -683,7 +683,7 @@ TABLE = (
             Parameter("title", "the title; it gives the file its name", bare=True),
             Parameter("content", "the text", kind=INPUT),
             Parameter("when_to_use", "a pattern of tasks that need it, such as auth|login",
-                      flag="--when", metavar="PATTERN"),
+                      flag="--when", metavar="PATTERN", default_help="the title"),
             Parameter("tags", "a tag", flag="--tag", metavar="TAG"),
             Parameter("importance", "how much it matters", metavar="WORD", choices=_IMPORTANCE),
             Parameter("discovered_by", "who found it out", metavar="NAME",
@@ -697,8 +697,9 @@ TABLE = (
             Parameter("valid_until", "not used after this time"),
             Parameter("claim", "what it claims, as JSON with subject, predicate and value")),
         examples=(
+            'notes add "Login rules" --content "Sessions end after 15 minutes."',
             'notes add "Login rules" --content "Sessions end after 15 minutes." --when '
-            '"login|session" --importance high',)),
+            '"login|session" --importance high')),
     Operation("notes extract", "Add a note of an agent's finished run, if its report is worth one.",
         method="notes.extract_and_save", view="note_extracted", heading=STORE, effect=WRITE,
         exposed=EVERYWHERE, extent=SERVER,
