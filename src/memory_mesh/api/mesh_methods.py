@@ -599,10 +599,10 @@ class Mesh(Learning, Auditing):
         """Import an export, an archive, or the memories of another program, and return what was
         stored, skipped and failed.
 
-        Reads the JSON of mem0 and of the MCP memory server, databases of Memory Lane, folders of
-        neolata-mem and blocks of lessons. The format is detected; `format` names the one that is
-        expected. An archive needs an empty store. An import that was stopped can be run again:
-        nothing is stored twice. Raises `InvalidInput` for another file.
+        Reads the JSON of mem0, of the MCP memory server and of ChatGPT, databases of Memory Lane,
+        folders of neolata-mem and blocks of lessons. The format is detected; `format` names the one
+        that is expected. An archive needs an empty store. An import that was stopped can be run
+        again: nothing is stored twice. Raises `InvalidInput` for another file.
         """
         from memory_mesh.flows.transfer import transfer
 

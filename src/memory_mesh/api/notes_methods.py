@@ -100,9 +100,9 @@ class MemoryNotes(Handle):
         it is.
 
         `when_to_use` are patterns: `auth|login`, `implement.*auth`, or plain language; by default
-        the title. By default the agent of the mesh discovered it, now. Secrets and personal data are masked before the
-        file is written. Raises `InvalidInput` for an invalid value, or if the folder cannot be
-        written.
+        the title. By default the agent of the mesh discovered it, now. Secrets and personal data
+        are masked before the file is written. Raises `InvalidInput` for an invalid value, or if the
+        folder cannot be written.
         """
         given = {
             "title": title, "whenToUse": when_to_use, "tags": tags,

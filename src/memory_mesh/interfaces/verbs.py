@@ -199,7 +199,8 @@ _VERIFY = Parameter(
 _APPLY = Parameter(
     "dry_run", "do it; without this it is only shown", flag="--apply", cli_default=True)
 # Of `stores.imports`.
-_FORMATS = _words("memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata", "yamo")
+_FORMATS = _words(
+    "memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata", "yamo", "chatgpt")
 _DRY_RUN = Parameter(
     "dry_run", "show what would be done, and change nothing", kind=SWITCH, default=False)
 _JOBS = (
@@ -878,7 +879,8 @@ TABLE = (
                       default_help="detected")),
         examples=("import memories.jsonl",
                   "import - --store sqlite:///new.db --user ana < ana.jsonl",
-                  "import mem0.json --user ana", "import lessons.yamo")),
+                  "import mem0.json --user ana", "import conversations.json",
+                  "import lessons.yamo")),
     Operation("copy", "Copy a whole store to an empty one of any kind, and verify the copy. A "
         "copy that was stopped continues.",
         handler="copy", heading=MAINTAIN, effect=WRITE, target=("store",),
