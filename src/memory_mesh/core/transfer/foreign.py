@@ -230,7 +230,7 @@ def _spoken(
     at = message.get("create_time") or conversation.get("create_time")
     time = parse_moment(at, "create_time") if at else imported_at
     source = _SPEAKERS[role]
-    metadata = {
+    metadata: dict[str, Any] = {
         "role": role,
         "provenance": {"source": source.value},
         "title": conversation.get("title"),
