@@ -177,6 +177,22 @@ def test_the_examples_of_a_page_run_and_print_what_it_shows(
             run_console(reading, text, deep=deep)
 
 
+ALONE = [*pairwise([*blocks(ROOT / "docs/integrations.md"), ("", "")])]
+
+
+@pytest.mark.deep  # the frameworks are installed for the deep tests
+@pytest.mark.parametrize(
+    "place", [at for at, ((kind, _), _) in enumerate(ALONE) if kind == "python"]
+)
+def test_every_example_of_an_adapter_also_runs_alone_in_an_empty_folder(
+    reading: Reading, place: int
+) -> None:
+    (_, text), (next_kind, shown) = ALONE[place]
+    assert next_kind == "output"
+    run_python(reading, text, shown)
+    assert (reading.folder / "memory.db").exists()
+
+
 def run_python(reading: Reading, text: str, shown: str) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

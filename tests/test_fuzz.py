@@ -43,6 +43,7 @@ from memory_mesh.core.traces.schema import read_experiences, read_traces
 from memory_mesh.core.transfer.export import read_line
 from memory_mesh.core.transfer.foreign import (
     read_blocks,
+    read_chatgpt,
     read_mcp_entities,
     read_mcp_relations,
     read_mem0,
@@ -110,6 +111,9 @@ READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     ),
     "mem0": (lambda text: [*read_mem0(from_pieces(text), NOW)],
         '{"results": [¦{"id": "a", "memory": "b"}¦,¦]¦}¦[¦"created_at": "x"¦null¦1e999'),
+    "chatgpt": (lambda text: [*read_chatgpt(from_pieces(text), NOW)],
+        '[{"id":"c",¦"current_node":"1",¦"mapping":{¦"1":{"message":{"id":"m","author":{"role":'
+        '"user"},¦"content":{"content_type":"text",¦"parts":["a"]¦}},¦"parent":null}¦}}¦]¦null¦{'),
     "mcp": (lambda text: [*read_mcp_entities(text.split("\n"), NOW),
                           *read_mcp_relations(text.split("\n"))],
         '{"type":"entity",¦"name":"a",¦"entityType":"b",¦"observations":["c"]}¦{"type":"relation",¦'

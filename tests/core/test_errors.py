@@ -4,6 +4,7 @@ be pickled."""
 import pickle
 import re
 from pathlib import Path
+from traceback import format_exception_only
 
 import pytest
 
@@ -12,6 +13,7 @@ from memory_mesh.core.errors import (
     InvalidFilter,
     InvalidInput,
     MemoryMeshError,
+    NotFound,
     SettingsError,
     not_installed,
     shown,
@@ -47,6 +49,15 @@ def test_an_error_is_pickled_with_all_its_parts(kind: type[MemoryMeshError]) -> 
 
 def test_a_wrong_filter_is_wrong_input() -> None:
     assert issubclass(InvalidFilter, InvalidInput)
+
+
+def test_what_is_not_found_is_also_a_key_error_whose_text_is_not_quoted() -> None:
+    with pytest.raises(KeyError) as raised:
+        raise NotFound("no memory 'x'", expected="one", remedy="check the id")
+    assert isinstance(raised.value, MemoryMeshError)
+    text = "no memory 'x'; expected one; check the id"
+    assert (str(raised.value), f"{raised.value}") == (text, text)
+    assert format_exception_only(raised.value)[-1].endswith(f"NotFound: {text}\n")
 
 
 def test_a_value_is_shown_short_whatever_it_is() -> None:

@@ -133,6 +133,31 @@ def test_the_texts_of_the_parts_are_the_text_of_a_message() -> None:
     assert one.metadata["attachments"] == ["image_url"]
 
 
+def test_images_of_a_message_keep_their_url_and_caption_and_no_data() -> None:
+    data = "data:image/png;base64," + "iVBOR" * 100_000
+    parts = [
+        "Look at these",
+        {"type": "image_url", "image_url": {"url": "https://x.org/a.png", "detail": "low"}},
+        {"type": "input_image", "image_url": "https://x.org/b.png", "caption": "The harbour"},
+        {"type": "image", "source": {"type": "url", "url": "https://x.org/c.png"}, "alt": "A cup"},
+        {"type": "image_url", "image_url": {"url": data}, "caption": " "},
+        {"type": "image_url", "image_url": {"url": "https://x.org/" + "k" * 5_000}},
+        {"type": "image_url", "image_url": {"url": 5}}, {"type": "image_url", "image_url": None},
+        {"type": "input_audio", "source": {"url": "https://x.org/d.mp3"}},
+    ]  # fmt: skip
+    (one,) = read_texts({"role": "user", "content": parts})
+    assert one.metadata["images"] == [
+        {"url": "https://x.org/a.png"},
+        {"url": "https://x.org/b.png", "caption": "The harbour"},
+        {"url": "https://x.org/c.png", "caption": "A cup"},
+        {"url": "data:image/png"}, {"url": "…"},
+    ]  # fmt: skip
+    (many,) = read_texts({"role": "user", "content": [*parts, *[parts[1]] * 100]})
+    assert len(many.metadata["images"]) == 20
+    (own,) = read_texts({"role": "user", "content": "x", "metadata": {"images": ["mine"]}})
+    assert own.metadata["images"] == ["mine"]
+
+
 def test_calls_of_openai_are_kept_beside_the_text_or_with_the_result_that_follows() -> None:
     with_text = {"role": "assistant", "content": "Let me look.", "tool_calls": [CALL]}
     silent = {

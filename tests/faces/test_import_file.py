@@ -154,6 +154,93 @@ def test_an_item_that_cannot_be_read_is_named_and_the_others_are_stored(
     assert reason in done.failed[0].reason
 
 
+# --- ChatGPT ---
+
+
+def said(role: str, *parts: object, **more: object) -> dict[str, Any]:
+    """A message; its id is its text."""
+    kind = "text" if all(isinstance(part, str) for part in parts) else "multimodal_text"
+    return {
+        "id": str(parts[0])[:20], "author": {"role": role, "name": None}, "create_time": 1.7e9,
+        "content": {"content_type": kind, "parts": [*parts]}, "recipient": "all", "metadata": {},
+        **more,
+    }  # fmt: skip
+
+
+def chat(*messages: object, **more: object) -> dict[str, Any]:
+    """A conversation whose messages follow each other."""
+    nodes = {
+        str(n): {"id": str(n), "message": message, "parent": str(n - 1) if n else None}
+        for n, message in enumerate(messages)
+    }
+    return {
+        "title": "Tea", "create_time": 1.6e9, "mapping": nodes, "id": "c1",
+        "current_node": str(len(messages) - 1), **more,
+    }  # fmt: skip
+
+
+def test_the_thread_that_was_shown_last_of_a_chatgpt_conversation_becomes_its_turns(
+    mesh: MemoryMesh, tmp_path: Path
+) -> None:
+    image = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1"}
+    files = {"attachments": [{"id": "file-1", "name": "cup.png", "mimeType": "image/png"}]}
+    talk = chat(
+        None, said("system", "Be brief."),
+        said("user", "Which tea is this?", image, metadata=files),
+        said("assistant", "search('tea')", recipient="browser"), said("tool", "A page."),
+        said("assistant", "It is oolong."), said("user", "", image),
+        said("user", "Thanks", create_time=None),
+        said("user", "Hidden", metadata={"is_visually_hidden_from_conversation": True}),
+    )  # fmt: skip
+    talk["mapping"]["branch"] = {"message": said("assistant", "It is rum."), "parent": "2"}
+    done = mesh.import_file(put(tmp_path, "conversations.json", json.dumps([talk], indent=1)))
+    assert (done.format, done.memories, done.failed) == ("chatgpt", 3, ())
+    question, answer, thanks = sorted(mesh.get_all(), key=lambda one: one.turn or 0)
+    assert [(one.speaker, one.turn, one.content) for one in (question, answer, thanks)] == [
+        ("user", 1, "Which tea is this?"), ("assistant", 2, "It is oolong."), ("user", 3, "Thanks"),
+    ]  # fmt: skip
+    assert (question.session_id, question.event_time) == ("c1", "2023-11-14T22:13:20.000Z")
+    assert thanks.created_at == "2020-09-13T12:26:40.000Z"
+    assert question.metadata == {
+        "role": "user", "provenance": {"source": "user_implicit"}, "title": "Tea",
+        "attachments": ["cup.png"],
+    }  # fmt: skip
+    assert question.trust
+    assert answer.trust
+    assert question.trust > answer.trust
+    again = mesh.import_file(tmp_path / "conversations.json")
+    assert (again.memories, again.skipped) == (0, {"stored already": 3})
+
+
+HOSTILE_CHATS = {
+    "a circle": (chat(said("user", "x"), mapping={"0": {"parent": "0"}}), "its own parent"),
+    "a missing node": (chat(mapping={"5": {"parent": "4"}}, current_node="5"), "no node '4'"),
+    "no current node": (chat(said("user", "x"), current_node=None), "no node None"),
+    "a list as node": (chat(said("user", "x"), current_node=[]), "no node []"),
+    "nodes as text": (chat(said("user", "x"), mapping={"0": "x"}), "no node '0'"),
+    "a message as text": (chat("x"), "it is str"),
+    "parts as text": (
+        chat(said("user", "x", content={"content_type": "text", "parts": "x"})), "parts is 'x'",
+    ),
+    "a time": (chat(said("user", "x", create_time="soon")), "create_time 'soon' is not a time"),
+    "no id": (chat(said("user", "x", id=None)), "id is None"),
+    "a role as list": (chat(said("user", "x", author=["user"])), "it is list"),
+    "a number as session": (chat(said("user", "x"), conversation_id=5), "session_id must be text"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", HOSTILE_CHATS)
+def test_a_broken_conversation_is_named_and_the_others_are_stored(
+    mesh: MemoryMesh, tmp_path: Path, fault: str
+) -> None:
+    broken, reason = HOSTILE_CHATS[fault]
+    talks = [chat(said("user", "Tea.")), broken, chat(said("user", "Oil."))]
+    done = mesh.import_file(put(tmp_path, "conversations.json", json.dumps(talks)))
+    assert (done.format, done.memories) == ("chatgpt", 2)
+    ((line, text),) = [(one.line, one.reason) for one in done.failed]
+    assert (line, reason in text) == (2, True)
+
+
 # --- the MCP memory server ---
 
 

@@ -195,6 +195,34 @@ def test_a_filter_applies_to_results_by_vectors_too(mesh: MemoryMesh) -> None:
     assert sorted(found) == sorted(FACTS[::2])
 
 
+def test_a_filter_on_a_key_that_no_memory_has_says_so_once(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    mesh, typo = house.mesh(), {"sorce": "wiki"}
+    assert mesh.get_all(filter=typo) == mesh.search("tea", filter=typo) == []
+    assert caplog.messages == []  # nothing is stored yet
+    mesh.add("Ana likes tea.", {"source": "wiki", "place": {"city": "Rome"}})
+    assert mesh.search("tea", filter={"source": "mail"}) == mesh.get_all(filter=typo) == []
+    assert mesh.search("tea", filter=typo) == []
+    assert mesh.get_all(filter={"place.city": "Rome", "memory_typ": "global"}) == []
+    assert sorted(caplog.messages) == [
+        "the filter found nothing: no memory has the metadata key 'memory_typ'; did you mean "
+        "'memory_type'?",
+        "the filter found nothing: no memory has the metadata key 'place.city'",
+        "the filter found nothing: no memory has the metadata key 'sorce'; did you mean 'sources'?",
+    ]
+
+
+def test_what_a_filter_says_of_a_key_tells_nothing_of_other_users(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    mesh = house.mesh()
+    mesh.add("Ana likes tea.", {"city": "Rome"}, user_id="ana")
+    mesh.add("Bob likes tea.", user_id="bob")
+    assert mesh.get_all(filter={"city": "Rome"}, user_id="bob") == []
+    assert "metadata key 'city'" in caplog.text
+
+
 @pytest.mark.req("MESH-105")
 def test_a_filter_applies_before_candidates_are_counted(house: House) -> None:
     mesh = house.mesh(embedder=HashingEmbedder())

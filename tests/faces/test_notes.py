@@ -358,6 +358,16 @@ def test_a_note_is_appended_and_what_was_there_stays_byte_for_byte(place: Place)
     assert len(place.rows()) == 2
 
 
+def test_a_note_needs_a_title_and_a_text_only(place: Place) -> None:
+    notes = place.mesh().notes
+    notes.append("Login rules", "Sessions end after fifteen minutes.")
+    (note,) = notes.load()
+    assert (note.when_to_use, note.importance, note.tags) == (("Login rules",), "medium", ())
+    assert (note.discovered_by, note.discovered_at[:4]) == ("ann", "2026")
+    assert [found.note for found in notes.match("Which rules hold at a login?")] == [note]
+    assert notes.match("Paint the door") == []
+
+
 @pytest.mark.req("NOTE-22")
 @pytest.mark.parametrize("title", ["../../up", "/etc/passwd", "設計", "..", "\u202e"])
 def test_no_title_leads_out_of_the_folder(place: Place, title: str) -> None:
@@ -386,7 +396,7 @@ def test_a_link_is_not_written_through(place: Place, tmp_path: Path) -> None:
         ({"content": f"Text.{SEPARATOR}{LOGIN}"}, "without the frontmatter of another"),
         ({"content": "a\0b"}, "NUL"), ({"tags": "auth"}, "tags is not a list"),
         ({"related_memories": "a.md"}, "relatedMemories is not a list"),
-        ({"when_to_use": None}, "whenToUse missing"),
+        ({"when_to_use": None, "title": " "}, "title"),
         ({"title": "long " * 5_000}, "the frontmatter has 25"),
     ],
 )  # fmt: skip

@@ -110,7 +110,7 @@ def test_an_allowed_filter_becomes_this_condition(text: str, where: Where) -> No
         ("metadata.source IS NULL", IsNull("metadata.source")),
         ("metadata.source LIKE 'a%'", Like("metadata.source", "a%")),
         ('metadata."odd key\'; --" = 1', Compare("metadata.odd key'; --", "=", 1)),
-        ("metadata.a.b = 1", Compare("metadata.a.b", "=", 1)),
+        ('metadata."a.b" = 1', Compare("metadata.a.b", "=", 1)),
         ("'cli' = metadata.source", Compare("metadata.source", "=", "cli")),
     ],
 )
@@ -285,6 +285,7 @@ REFUSED = {
     "other table": "memories.turn = 1",
     "other schema": "main.memories.turn = 1",
     "deep key": "metadata.a.b.c.d.e.f = 1",
+    "key in a key": "metadata.a.b = 1",
     "bare metadata": "metadata = 'a'",
     "bare key": "metadata.a",
     "json arrow": "metadata->'a' = 1",
@@ -322,6 +323,14 @@ def test_everything_else_is_a_clear_error(what: str) -> None:
         parse(REFUSED[what])
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 700
+
+
+def test_a_key_inside_of_a_key_is_an_error_that_says_how_to_name_one_with_a_dot() -> None:
+    with pytest.raises(InvalidFilter, match=r"'metadata.a.b' is inside of the key 'a'") as refused:
+        parse("metadata.a.b = 1")
+    assert 'metadata."a.b" is a key with dots' in str(refused.value)
+    with pytest.raises(InvalidFilter, match=r"unknown operator 'b' of metadata.a; expected one of"):
+        where_of({"a": {"b": 1}})
 
 
 @pytest.mark.parametrize("given", [5, b"turn = 1", ["turn = 1"], True, object(), "", " "])

@@ -59,6 +59,12 @@ def test_a_shell_script_adds_lists_matches_and_injects(cli):
     )
 
 
+def test_a_title_and_a_text_are_enough_to_add_a_note(cli):
+    assert cli("notes", "add", "Login rules", "--content", "Sessions end.").code == 0
+    assert cli("notes", "lint").code == 0
+    assert "Sessions end." in cli("notes", "inject", "check the rules of the login").out
+
+
 def test_every_command_answers_as_json(cli):
     assert json.loads(cli(*ADD, "--json").out) == {
         "file": "login-rules.md",

@@ -227,3 +227,31 @@ def test_retention_and_the_doctor_name_the_file_and_line_of_a_broken_entry_and_s
     assert check["name"] == "traces"
     assert where in check["detail"]
     assert str(home / "traces") in check["remedy"]
+
+
+def test_the_traces_of_a_store_are_not_taken_over_by_another_one(cli, home, tmp_path):
+    cli("trace", "record", "--goal", "Ship the shop", "--store", "shop.db")
+    cli("trace", "record", "--goal", "Water the plants")
+    cli("trace", "record", "--goal", "Paint the house", "--store", "memory://")
+    goals = {
+        store: [
+            trace["goal"]
+            for trace in json.loads(cli("trace", "list", "--json", "--store", store).out)["traces"]
+        ]
+        for store in ("shop.db", str(tmp_path / "shop.db"), "other.db", f"{home}/memory.db")
+    }
+    assert [*goals.values()] == [["Ship the shop"], ["Ship the shop"], [], ["Water the plants"]]
+    assert "Ship the shop" not in cli("list", "--store", "other.db").out
+    cli("trace", "record", "--goal", "Water the roses", "--store", "other.db")
+    found = json.loads(
+        cli("trace", "similar", "Ship the shop", "--json", "--store", "other.db").out
+    )
+    assert "Ship the shop" not in json.dumps(found)
+    assert (tmp_path / "shop.db-traces" / "projects" / "default").is_dir()
+    assert "Paint the house" in next((home / "traces").glob("*/system/memory_log.md")).read_text()
+
+
+def test_a_folder_that_is_named_serves_every_store_that_names_it(cli, monkeypatch):
+    monkeypatch.setenv("MEMORY_MESH_TRACES_DIR", "runs")
+    cli("trace", "record", "--goal", "Ship the shop", "--store", "shop.db")
+    assert "Ship the shop" in cli("trace", "list", "--store", "moved.db").out

@@ -468,3 +468,10 @@ def test_a_project_is_named_like_the_agent_and_the_session(cli):
         assert "apollo" in shown
         assert "launch notes ." in shown
         assert "gemini" not in shown
+
+
+def test_a_filter_on_a_key_that_no_memory_has_is_named_on_the_command_line(cli):
+    cli("store", "Ana likes tea.", "--store", "tea.db")
+    for words in (("search", "tea"), ("list",)):
+        said = cli(*words, "--filter", "metadata.sorce = 'wiki'", "--store", "tea.db")
+        assert (said.code, "no memory has the metadata key 'sorce'" in said.err) == (0, True)

@@ -109,7 +109,7 @@ NO_PARAMETER = {
     "lane.store entities": "the slugs suffice",
     "lane.store decay_factor": "it is computed when the memory is found",
     "lane.store provenance": "a person who types is the source",
-    "session_id": "a flag of the target",
+    **dict.fromkeys(("user_id", "agent_id", "session_id"), "a flag of the target"),
     **dict.fromkeys(
         ("graph.context rerank", "graph.search rerank"),
         "weights are for programs that measure their effect",
@@ -291,6 +291,15 @@ def test_an_entry_that_disagrees_is_found(parameter: Parameter, wrong: str) -> N
     search = next(operation for operation in OPERATIONS if operation.name == "search")
     (found,) = mismatches(replace(search, parameters=(parameter,)))
     assert wrong in found
+
+
+def test_a_client_of_a_server_names_a_user_or_an_agent_only_to_forget_it() -> None:
+    for operation in OPERATIONS:
+        if operation.method and operation.exposed & {Interface.REST, Interface.MCP}:
+            named = {one.name for one in operation.parameters if not one.scope}
+            allowed = {"agent_id"} if operation.name.startswith("audit") else set[str]()
+            assert named & {"user_id", "agent_id"} <= allowed, operation.name
+            assert not {"user_id", "agent_id"} & operation.fixed.keys()
 
 
 def test_the_choices_are_those_of_the_code() -> None:

@@ -43,6 +43,7 @@ from memory_mesh.core.ports import (
     StoreFile,
     TraceFiles,
 )
+from memory_mesh.core.text import shown_url
 from memory_mesh.core.upkeep.hooks import HookEvent
 from memory_mesh.flows.context import Context, Files, Gates, Hooks, Models, State
 from memory_mesh.flows.learning.models import Ledger, check_pseudonym_key, record_pseudonym_key
@@ -73,7 +74,6 @@ _LOCAL_EMBEDDERS = ("local", "hash", "none")
 # Fallbacks by name; another provider would need a second key.
 _KEYLESS_EMBEDDERS = ("local", "ollama", "lmstudio")
 _NOTES = ".rawko/memories"
-_TRACES = "traces"  # in the home folder
 _DEFAULT_WINDOW = 510  # tokens; small enough for every embedding model
 _DEFAULT_MODEL = "default"  # a server with a single model, such as llama.cpp's, accepts any name
 # The names of the options for URL, key and local addresses.
@@ -193,11 +193,8 @@ def _open_anchor(settings: Settings, store: Store, target: str) -> AnchorLog:
 
 def is_texts(given: object) -> bool:
     """Return whether hooks are given as settings name them: by folders and URLs, or not at all."""
-    return (
-        given is None
-        or isinstance(given, str)
-        or (isinstance(given, list) and all(isinstance(one, str) for one in given))
-    )
+    is_list = isinstance(given, list) and all(isinstance(one, str) for one in given)
+    return is_list or given is None or isinstance(given, str)
 
 
 def checked_hooks(given: object, settings: Settings) -> tuple[Hook, ...]:
@@ -215,18 +212,20 @@ def _note_files(settings: Settings) -> NoteFiles:
 
 
 def _instruction_files(settings: Settings) -> "InstructionFiles":
-    # Only an import of such files needs it.
-    from memory_mesh.stores.markdown_files import DiskInstructions
+    from memory_mesh.stores.markdown_files import DiskInstructions  # only their import needs it
 
     return DiskInstructions(settings.cwd)
 
 
 def trace_files(settings: Settings, user_id: str | None) -> TraceFiles:
-    """Return the files of the traces of a user."""
+    """Return the files of the traces of a user; without `traces_dir`, those of the store."""
     from memory_mesh.stores.markdown_files import DiskTraces  # only traces need it
 
-    given = settings.options.traces_dir
-    root = settings.cwd / folder(given, "traces_dir") if given else settings.home / _TRACES
+    given, root = settings.options.traces_dir, settings.home / "traces"
+    if given:
+        root = settings.cwd / folder(given, "traces_dir")
+    elif store_file(settings.store_url) != settings.home / "memory.db":
+        root = _beside(settings, shown_url(settings.store_url), "traces")
     # The name of a user may be personal, and is not always a valid name of a folder.
     return DiskTraces(
         root if user_id is None else root / "users" / sha256(user_id.encode()).hexdigest()[:16]
@@ -693,7 +692,9 @@ def _webhook(url: str, settings: Settings) -> Hook:
 
 def hook_files(settings: Settings, store: Store) -> HookFiles:
     """Return the dead letters and locks of a store: beside its file, else in the home folder."""
-    file = store_file(store.url)
-    if file is None:
-        return DiskHookFiles(settings.home / "hooks" / sha256(store.url.encode()).hexdigest()[:16])
-    return DiskHookFiles(Path(f"{settings.cwd / file}-hooks"))
+    return DiskHookFiles(_beside(settings, store.url, "hooks"))
+
+
+def _beside(settings: Settings, url: str, name: str) -> Path:
+    file, hashed = store_file(url), sha256(url.encode()).hexdigest()[:16]
+    return Path(f"{settings.cwd / file}-{name}") if file else settings.home / name / hashed

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 from weakref import ref
 
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import Filter, Reader
 from memory_mesh.core.options import validate
 from memory_mesh.flows.context import Context, SharedContext, Source
@@ -162,10 +162,24 @@ class Handle:
         context.file.require_file()
         return context
 
-    def _reading(self) -> Context:
+    def _context_of(self, user_id: str | None, agent_id: str | None) -> Context:
+        """Return the context of a call that names a user or an agent: that of a scoped handle. A
+        handle of one user serves no other user."""
+        context = self._context()
+        if user_id is None and agent_id is None:
+            return context
+        if user_id is not None and context.reader.user_id not in (None, user_id):
+            raise InvalidInput(
+                f"the handle is of the user {shown(context.reader.user_id)}",
+                expected="no other user; scoped() makes a handle for one",
+            )
+        reader = self.scoped(user_id=user_id, agent_id=agent_id).reader
+        return replace(context, reader=reader)
+
+    def _reading(self, user_id: str | None = None, agent_id: str | None = None) -> Context:
         """Return the context after the notes of `notes_dir` and the traces of `traces_dir` are
         indexed."""
-        context = self._context()
+        context = self._context_of(user_id, agent_id)
         if context.options.traces_dir:
             from memory_mesh.flows.traces import index as trace_index  # most meshes have no traces
 
@@ -183,13 +197,17 @@ class Handle:
             self._shared.flush()
         return context
 
-    def _in_session(self, session_id: str | None) -> Context:
-        context = self._reading()
-        return (
-            context
-            if session_id is None
-            else replace(context, reader=replace(context.reader, session_id=session_id))
-        )
+    def _in_session(
+        self, session_id: str | None, user_id: str | None = None, agent_id: str | None = None
+    ) -> Context:
+        return with_session(self._reading(user_id, agent_id), session_id)
+
+
+def with_session(context: Context, session_id: str | None) -> Context:
+    """Return the context of a call that names a session."""
+    if session_id is None:
+        return context
+    return replace(context, reader=replace(context.reader, session_id=session_id))
 
 
 def for_program_data(handle: AnyHandle) -> AnyHandle:

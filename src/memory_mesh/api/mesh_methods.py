@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, overload
 
+from memory_mesh.api.handle import with_session
 from memory_mesh.api.learning_methods import Auditing, Learning
 from memory_mesh.core import errors
 from memory_mesh.core.claims.updates import Update
@@ -47,7 +48,7 @@ from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.search.passages import fitting
 from memory_mesh.core.text import short_repr, shortened, shown_url
-from memory_mesh.flows.context import count_by_status, count_skills
+from memory_mesh.flows.context import Context, count_by_status, count_skills
 from memory_mesh.flows.learning import models
 
 if TYPE_CHECKING:
@@ -90,18 +91,21 @@ class Mesh(Learning, Auditing):
     def add(
         self, content: str | Message, metadata: Metadata | None = None, *, key: str | None = None,
         deduplicate: bool | None = None, idempotency_key: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | None = None, user_id: str | None = None, agent_id: str | None = None,
+        session_id: str | None = None,
     ) -> MemoryRecord: ...  # fmt: skip
     @overload
     def add(
         self, content: Sequence[Message], metadata: Metadata | None = None, *,
         deduplicate: bool | None = None, idempotency_key: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | None = None, user_id: str | None = None, agent_id: str | None = None,
+        session_id: str | None = None,
     ) -> list[MemoryRecord]: ...  # fmt: skip
     def add(
         self, content: Item, metadata: Metadata | None = None, *, key: str | None = None,
         deduplicate: bool | None = None, idempotency_key: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | None = None, user_id: str | None = None, agent_id: str | None = None,
+        session_id: str | None = None,
     ) -> MemoryRecord | list[MemoryRecord]:  # fmt: skip
         """Store a text, a chat message or a list of messages, and return its memory, or the list of
         new memories.
@@ -118,12 +122,15 @@ class Mesh(Learning, Auditing):
         messages and messages without text are left out. A text that is the whole block of a lesson
         (RFC-0011, §3.5), as another store wrote it, is stored as that lesson.
 
+        `user_id`, `agent_id` and `session_id` say whose memory it is, for this call: as with
+        `scoped(…).add`, but a mesh of one user refuses another one.
+
         Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the idempotency
         key was used for another request.
         """
-        records = self._add(
-            read_texts(content, metadata, key), deduplicate, idempotency_key, progress
-        )
+        texts = read_texts(content, metadata, key)
+        context = with_session(self._context_of(user_id, agent_id), session_id)
+        records = self._add(context, texts, deduplicate, idempotency_key, progress)
         return records if is_list(content) else records[-1]
 
     ingest = add  # the name that RFC-0011 uses
@@ -131,7 +138,8 @@ class Mesh(Learning, Auditing):
     def add_many(
         self, items: Iterable[Item], metadata: Metadata | None = None, *,
         deduplicate: bool | None = None, idempotency_key: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | None = None, user_id: str | None = None, agent_id: str | None = None,
+        session_id: str | None = None,
     ) -> list[MemoryRecord]:  # fmt: skip
         """Store many items, all or none, and return their memories in the same order.
 
@@ -141,10 +149,13 @@ class Mesh(Learning, Auditing):
 
         Raises what `add` raises; the message names the position of the invalid item, from 0.
         """
-        return self._add(read_items(items, metadata), deduplicate, idempotency_key, progress)
+        texts = read_items(items, metadata)
+        context = with_session(self._context_of(user_id, agent_id), session_id)
+        return self._add(context, texts, deduplicate, idempotency_key, progress)
 
+    @staticmethod
     def _add(
-        self,
+        context: Context,
         texts: Sequence[NewText],
         deduplicate: object,
         idempotency_key: str | None,
@@ -153,7 +164,7 @@ class Mesh(Learning, Auditing):
         from memory_mesh.flows.search import readable
         from memory_mesh.flows.write import write
 
-        context, update = self._context(), as_progress(progress)
+        update = as_progress(progress)
         memories = []
         if len(texts) == 1 and not context.is_program_data and is_block(texts[0].content):
             from memory_mesh.flows.learning import lessons
@@ -346,8 +357,9 @@ class Mesh(Learning, Auditing):
     # --- reading ---
 
     def get(
-        self, id: str | None = None, *, key: str | None = None, session_id: str | None = None
-    ) -> MemoryRecord | None:
+        self, id: str | None = None, *, key: str | None = None, user_id: str | None = None,
+        agent_id: str | None = None, session_id: str | None = None,
+    ) -> MemoryRecord | None:  # fmt: skip
         """Return a memory of any status by its id, or the current one with a key of your own; None
         if it is not visible.
 
@@ -355,7 +367,7 @@ class Mesh(Learning, Auditing):
         """
         from memory_mesh.flows.search import readable, reads
 
-        context = self._in_session(session_id)
+        context = self._in_session(session_id, user_id, agent_id)
         named = reads.named(context, id, key)
         return (
             readable.record(context, memory)
@@ -366,7 +378,7 @@ class Mesh(Learning, Auditing):
     def get_all(
         self, limit: int | None = None, *, filter: Filter | None = None,
         status: Sequence[str] = (Status.ACTIVE,), after: str | None = None,
-        session_id: str | None = None,
+        user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
     ) -> list[MemoryRecord]:  # fmt: skip
         """Return the visible memories with one of these statuses that are valid now, newest first.
 
@@ -377,8 +389,11 @@ class Mesh(Learning, Auditing):
         """
         from memory_mesh.flows.search import filters, readable, reads
 
-        where, context = filters.where_of(filter), self._in_session(session_id)
+        where = filters.where_of(filter)
+        context = self._in_session(session_id, user_id, agent_id)
         memories = reads.get_all(context, limit=limit, where=where, statuses=status, after=after)
+        if not memories:
+            reads.log_unknown_keys(context, where)
         return readable.records(context, memories)
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
@@ -402,7 +417,7 @@ class Mesh(Learning, Auditing):
         mode: str | None = None, min_score: float | None = None,
         status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
         ranker: str | None = None, max_chars: int | None = None, as_of: GivenTime | None = None,
-        known_at: GivenTime | None = None,
+        known_at: GivenTime | None = None, user_id: str | None = None, agent_id: str | None = None,
     ) -> list[SearchResult]:  # fmt: skip
         """Return the memories that are most relevant to a query, highest score first, or an empty
         list.
@@ -415,21 +430,26 @@ class Mesh(Learning, Auditing):
         memory) have at most so many characters together; a first one that is longer is shortened.
         What is not valid now, or at a time that the query names, is left out; `as_of` returns what
         was valid at a time, as is known now, and `known_at` what was stored and believed then.
-        Raises `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
+        `user_id`, `agent_id` and `session_id` say whose memories are searched, as for `add`. Raises
+        `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
         """
-        from memory_mesh.flows.search import search
+        from memory_mesh.flows.search import reads, search
 
         request = search.Request(
             query=query, limit=limit, statuses=status, mode=mode, min_score=min_score,
             ranker=ranker, max_chars=max_chars, as_of=as_of, known_at=known_at,
         ).with_filter(filter)  # fmt: skip
-        return search.search(self._in_session(session_id), request, use_cache=use_cache)
+        context = self._in_session(session_id, user_id, agent_id)
+        results = search.search(context, request, use_cache=use_cache)
+        if not results:
+            reads.log_unknown_keys(context, request.where)
+        return results
 
     def explain(
         self, query: str, limit: int = 10, filter: Filter | None = None, *, mode: str | None = None,
         min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,),
         session_id: str | None = None, ranker: str | None = None, as_of: GivenTime | None = None,
-        known_at: GivenTime | None = None,
+        known_at: GivenTime | None = None, user_id: str | None = None, agent_id: str | None = None,
     ) -> Explanation:  # fmt: skip
         """Search, and return for each result its rank in every channel and its features, and how
         many were left out and why."""
@@ -439,7 +459,7 @@ class Mesh(Learning, Auditing):
             query=query, limit=limit, statuses=status, mode=mode, min_score=min_score,
             ranker=ranker, as_of=as_of, known_at=known_at,
         ).with_filter(filter)  # fmt: skip
-        return search.explain(self._in_session(session_id), request)
+        return search.explain(self._in_session(session_id, user_id, agent_id), request)
 
     # --- what changed ---
 
@@ -579,10 +599,10 @@ class Mesh(Learning, Auditing):
         """Import an export, an archive, or the memories of another program, and return what was
         stored, skipped and failed.
 
-        Reads the JSON of mem0 and of the MCP memory server, databases of Memory Lane, folders of
-        neolata-mem and blocks of lessons. The format is detected; `format` names the one that is
-        expected. An archive needs an empty store. An import that was stopped can be run again:
-        nothing is stored twice. Raises `InvalidInput` for another file.
+        Reads the JSON of mem0, of the MCP memory server and of ChatGPT, databases of Memory Lane,
+        folders of neolata-mem and blocks of lessons. The format is detected; `format` names the one
+        that is expected. An archive needs an empty store. An import that was stopped can be run
+        again: nothing is stored twice. Raises `InvalidInput` for another file.
         """
         from memory_mesh.flows.transfer import transfer
 

@@ -89,7 +89,7 @@ class MemoryNotes(Handle):
     # --- writing ---
 
     def append(
-        self, title: str, content: str, *, when_to_use: str | Sequence[str],
+        self, title: str, content: str, *, when_to_use: str | Sequence[str] | None = None,
         tags: Sequence[str] = (), importance: str = "medium", discovered_by: str | None = None,
         discovered_at: GivenTime | None = None, discovered_in: str | None = None,
         source: str | None = None, related_memories: Sequence[str] = (),
@@ -99,10 +99,10 @@ class MemoryNotes(Handle):
         """Add a note to the file of its title, and return where it is. What is in the file stays as
         it is.
 
-        `when_to_use` are patterns: `auth|login`, `implement.*auth`, or plain language. By default
-        the agent of the mesh discovered it, now. Secrets and personal data are masked before the
-        file is written. Raises `InvalidInput` for an invalid value, or if the folder cannot be
-        written.
+        `when_to_use` are patterns: `auth|login`, `implement.*auth`, or plain language; by default
+        the title. By default the agent of the mesh discovered it, now. Secrets and personal data
+        are masked before the file is written. Raises `InvalidInput` for an invalid value, or if the
+        folder cannot be written.
         """
         given = {
             "title": title, "whenToUse": when_to_use, "tags": tags,

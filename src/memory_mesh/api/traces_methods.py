@@ -23,9 +23,10 @@ class MemoryTraces(Handle):
     """Execution traces and the experience log: Markdown files below `traces_dir`, which people may
     read and edit.
 
-    The folder is `traces` in the home folder by default, and each user has one of its own. Every
-    trace and every entry of the log is a memory too, so that `search` and the other faces find it.
-    Secrets and personal data are masked before it is written.
+    By default each store has its own: `traces` in the home folder for the default store, and a
+    folder beside any other one, such as `memory.db-traces`. Each user has one of its own in it.
+    Every trace and every entry of the log is a memory too, so that `search` and the other faces
+    find it. Secrets and personal data are masked before it is written.
     """
 
     # --- writing ---

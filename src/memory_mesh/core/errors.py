@@ -77,8 +77,10 @@ class SettingsError(MemoryMeshError, ValueError):
     """A setting cannot be used."""
 
 
-class NotFound(MemoryMeshError):
+class NotFound(MemoryMeshError, KeyError):
     """There is no such memory within the caller's scope."""
+
+    __str__ = Exception.__str__  # that of KeyError quotes the text
 
 
 class MemoryDisabled(MemoryMeshError):

@@ -442,8 +442,8 @@ class FolderOptions:
     )
     traces_dir: str | None = option(
         None,
-        "the folder of execution traces and of the experience log; traces in the home folder "
-        "if not set",
+        "the folder of execution traces and of the experience log; if not set, traces in the home "
+        "folder for its memory.db, and memory.db-traces beside any other one",
     )
     trace_similarity: float = option(
         0.75,

@@ -199,7 +199,8 @@ _VERIFY = Parameter(
 _APPLY = Parameter(
     "dry_run", "do it; without this it is only shown", flag="--apply", cli_default=True)
 # Of `stores.imports`.
-_FORMATS = _words("memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata", "yamo")
+_FORMATS = _words(
+    "memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata", "yamo", "chatgpt")
 _DRY_RUN = Parameter(
     "dry_run", "show what would be done, and change nothing", kind=SWITCH, default=False)
 _JOBS = (
@@ -683,7 +684,7 @@ TABLE = (
             Parameter("title", "the title; it gives the file its name", bare=True),
             Parameter("content", "the text", kind=INPUT),
             Parameter("when_to_use", "a pattern of tasks that need it, such as auth|login",
-                      flag="--when", metavar="PATTERN"),
+                      flag="--when", metavar="PATTERN", default_help="the title"),
             Parameter("tags", "a tag", flag="--tag", metavar="TAG"),
             Parameter("importance", "how much it matters", metavar="WORD", choices=_IMPORTANCE),
             Parameter("discovered_by", "who found it out", metavar="NAME",
@@ -697,8 +698,9 @@ TABLE = (
             Parameter("valid_until", "not used after this time"),
             Parameter("claim", "what it claims, as JSON with subject, predicate and value")),
         examples=(
+            'notes add "Login rules" --content "Sessions end after 15 minutes."',
             'notes add "Login rules" --content "Sessions end after 15 minutes." --when '
-            '"login|session" --importance high',)),
+            '"login|session" --importance high')),
     Operation("notes extract", "Add a note of an agent's finished run, if its report is worth one.",
         method="notes.extract_and_save", view="note_extracted", heading=STORE, effect=WRITE,
         exposed=EVERYWHERE, extent=SERVER,
@@ -877,7 +879,8 @@ TABLE = (
                       default_help="detected")),
         examples=("import memories.jsonl",
                   "import - --store sqlite:///new.db --user ana < ana.jsonl",
-                  "import mem0.json --user ana", "import lessons.yamo")),
+                  "import mem0.json --user ana", "import conversations.json",
+                  "import lessons.yamo")),
     Operation("copy", "Copy a whole store to an empty one of any kind, and verify the copy. A "
         "copy that was stopped continues.",
         handler="copy", heading=MAINTAIN, effect=WRITE, target=("store",),

@@ -1,6 +1,7 @@
 """Open a file or folder to import, and detect its format by its contents."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -21,6 +22,7 @@ from memory_mesh.core.transfer.foreign import (
     ImportFile,
     Item,
     read_blocks,
+    read_chatgpt,
     read_mcp_entities,
     read_mcp_relations,
     read_mem0,
@@ -29,13 +31,15 @@ from memory_mesh.stores.archive_file import ArchiveFile, bounded_lines
 from memory_mesh.stores.registry import open_store
 from memory_mesh.system import open_regular
 
-MEMORIES, ARCHIVE, STORE, MEM0, MCP, LANE, NEOLATA, YAMO = FORMATS = (
-    "memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata", "yamo",
+MEMORIES, ARCHIVE, STORE, MEM0, MCP, LANE, NEOLATA, YAMO, CHATGPT = FORMATS = (
+    "memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata", "yamo", "chatgpt",
 )  # fmt: skip
 _EXPECTED = (
     "a file of memory-mesh export, a backup, the JSON of mem0, the JSON lines of the MCP memory "
-    "server, a Memory Lane database, a folder of neolata-mem, or the YAMO blocks of lessons"
+    "server, a Memory Lane database, a folder of neolata-mem, the "
+    "conversations.json of ChatGPT, or the YAMO blocks of lessons"
 )
+_MAPPING = re.compile(r'"mapping"\s*:\s*\{')  # the messages of a conversation of ChatGPT
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 64 * 1024  # bytes of a file that tell its format
 
@@ -63,9 +67,10 @@ def open_import(path: str, format_: str | None, *, imported_at: str) -> Iterator
             yield ImportFile(found, rows=ArchiveFile(file), is_fixed=True)
         elif found == YAMO:
             yield ImportFile(found, blocks=read_blocks(_lines(file)))
-        elif found == MEM0:
+        elif found in (MEM0, CHATGPT):
+            read = read_mem0 if found == MEM0 else read_chatgpt
             with TextIOWrapper(open_regular(file), "utf-8-sig", "replace") as text:
-                yield ImportFile(found, read_mem0(text.read, imported_at))
+                yield ImportFile(found, read(text.read, imported_at))
         elif found == MCP:
             links = read_mcp_relations(_lines(file))
             yield ImportFile(found, chain(read_mcp_entities(_lines(file), imported_at), links))
@@ -119,6 +124,8 @@ def _of_text(file: Path, head: str) -> str:
             return MCP
     if head.startswith("agent: "):
         return YAMO
+    if head.startswith("[") and _MAPPING.search(head) and '"memory":' not in head:
+        return CHATGPT
     if head.startswith("[") or (
         head.startswith("{") and ('"results"' in head or '"memories"' in head)
     ):

@@ -6,6 +6,7 @@ text are not stored.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -51,6 +52,9 @@ _UNNAMED_PARTS = (
     "redacted_thinking",
     "reasoning",
 )
+_IMAGE_PARTS = ("image_url", "input_image", "image")
+_MAX_IMAGES = 20
+_MAX_URL = 2_000  # characters; a longer one is left out whole, as masking would not find half a key
 _EXPECTED = "a text, a pair of text and metadata, a message, or a list of messages"
 _MAX_ARGUMENTS = 4_000  # characters of the arguments of one call; they may contain whole files
 _MAX_VALUE = 1_000  # characters of one argument of a call that has too many
@@ -313,6 +317,8 @@ def _turns(
         "attachments": [
             str(part["type"])[:60] for part in parts if part["type"] not in _UNNAMED_PARTS
         ] or None,
+        "images": [image for part in parts if (image := _read_image(part))][:_MAX_IMAGES]
+        or metadata.get("images"),
     }  # fmt: skip
     yield _SOURCES[role], text, {key: value for key, value in own.items() if value is not None}
 
@@ -334,6 +340,21 @@ def _read_parts(content: object) -> list[Mapping[Any, object]]:
         if parts[-1]["type"] in _TEXT_PARTS and not isinstance(text := part.get("text"), str):
             raise InvalidInput(f"the text of a part is {type(text).__name__}", expected="text")
     return parts
+
+
+def _read_image(part: Mapping[Any, object]) -> dict[str, str] | None:
+    """Return the URL and the caption of an image, as OpenAI or Anthropic write it. Of a `data:`
+    URL, only the type is kept."""
+    given = part.get("image_url", part.get("source"))
+    url = given.get("url") if isinstance(given, Mapping) else given
+    if part["type"] not in _IMAGE_PARTS or not isinstance(url, str):
+        return None
+    if url[:5].lower() == "data:":
+        url = re.split("[;,]", url[:_MAX_URL])[0]
+    image = {"url": url if len(url) <= _MAX_URL else "…"}
+    captions = (part.get(name) for name in ("caption", "alt", "title"))
+    caption = next((one for one in captions if isinstance(one, str) and not is_blank(one)), None)
+    return image if caption is None else {**image, "caption": caption[:_MAX_VALUE]}
 
 
 def _read_call(given: object) -> dict[str, object]:

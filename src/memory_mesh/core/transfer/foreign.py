@@ -1,4 +1,4 @@
-"""Read the files of other memory programs: mem0 and the official MCP memory server."""
+"""Read the files of other programs: mem0, the official MCP memory server and ChatGPT."""
 
 import json
 import re
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, listed, shown
+from memory_mesh.core.intake.drafts import parse_moment
+from memory_mesh.core.language.safety import BASE_TRUST, Source
 from memory_mesh.core.learning import MAX_BLOCK_LENGTH
 from memory_mesh.core.model import Memory, Value, parse_time
 from memory_mesh.core.ports import RowSource
@@ -162,6 +164,83 @@ def _mem0_memory(item: object, imported_at: str) -> Memory:
         user_id=values.get("user_id"), agent_id=values.get("agent_id"),
         session_id=values.get("run_id"), speaker=values.get("actor_id"),
         tags=values.get("categories") or [], metadata=metadata | ({"mem0": more} if more else {}),
+    )  # fmt: skip
+
+
+# The roles of messages that were said and not only shown to a tool, and what such a message is.
+_SPEAKERS = {"user": Source.USER_IMPLICIT, "assistant": Source.INFERENCE}
+_SPOKEN = ("text", "multimodal_text")
+_MAX_NAME = 200  # characters of the name of a file
+
+
+def read_chatgpt(read: Callable[[int], str], imported_at: str) -> Iterator[Item]:
+    """Yield the turns of the conversations of a ChatGPT export, of each only the thread that was
+    shown last. Their place is the number of the conversation."""
+    for place, item in enumerate(_items(read), start=1):
+        turn = 0
+        try:
+            conversation = as_object(item)
+            for message in _thread(conversation):
+                try:
+                    memory = _spoken(conversation, as_object(message), turn + 1, imported_at)
+                except InvalidInput as error:
+                    yield place, error
+                    continue
+                if memory:
+                    turn += 1
+                    yield place, Exported(memory)
+        except InvalidInput as error:
+            yield place, error
+
+
+def _thread(conversation: Mapping[str, Any]) -> list[object]:
+    """Return the messages from the first one to the current one."""
+    nodes, at = conversation.get("mapping"), conversation.get("current_node")
+    thread: dict[str, object] = {}
+    while at is not None or not thread:
+        node = nodes.get(at) if isinstance(nodes, Mapping) and isinstance(at, str) else None
+        if not isinstance(node, Mapping):
+            raise InvalidInput(f"the conversation has no node {shown(at)}")
+        if at in thread:
+            raise InvalidInput(f"the node {shown(at)} of the conversation is its own parent")
+        thread[str(at)] = node.get("message")
+        at = node.get("parent")
+    return [message for message in reversed(thread.values()) if message is not None]
+
+
+def _spoken(
+    conversation: Mapping[str, Any], message: Mapping[str, Any], turn: int, imported_at: str
+) -> Memory | None:
+    """Return the memory of a message; None for one without text, and for what a tool reads or
+    writes."""
+    author, content, more = (
+        as_object(message.get(name) or {}) for name in ("author", "content", "metadata")
+    )
+    role, hidden = str(author.get("role")), more.get("is_visually_hidden_from_conversation")
+    is_spoken = message.get("recipient") in ("all", None) and content.get("content_type") in _SPOKEN
+    if role not in _SPEAKERS or hidden or not is_spoken:
+        return None
+    parts = listed("parts", content.get("parts") or [], expected="a list of texts and objects")
+    texts = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
+    text = "\n".join(one for one in texts if isinstance(one, str) and one.strip())
+    if not text:
+        return None
+    given = listed("attachments", more.get("attachments") or [], expected="a list of objects")
+    names = [str(as_object(one).get("name"))[:_MAX_NAME] for one in given]
+    at = message.get("create_time") or conversation.get("create_time")
+    time = parse_moment(at, "create_time") if at else imported_at
+    source = _SPEAKERS[role]
+    metadata: dict[str, Any] = {
+        "role": role,
+        "provenance": {"source": source.value},
+        "title": conversation.get("title"),
+        "attachments": names,
+    }
+    return Memory(
+        id=_text(message, "id"), content=text, created_at=time, updated_at=time, event_time=time,
+        session_id=conversation.get("conversation_id") or _text(conversation, "id"),
+        speaker=role, turn=turn, trust=BASE_TRUST[source],
+        metadata={key: value for key, value in metadata.items() if value},
     )  # fmt: skip
 
 

@@ -190,6 +190,7 @@ def _cosines(context: Context, task: str, patterns: Sequence[str]) -> dict[str, 
 def append(context: Context, values: Mapping[str, object], content: object) -> Appended:
     """Add a note to the file of its title. What is there stays as it is."""
     context.check_enabled()
+    values = {"whenToUse": values.get("title"), **values}
     done = _append(context, _checked(context, values, content), once=False)
     assert done is not None  # noqa: S101  (only a repeated note is left out)
     return done

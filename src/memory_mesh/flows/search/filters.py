@@ -283,8 +283,13 @@ def _column(node: Any) -> tuple[str, Type | None]:
     parts = [part.name for part in node.parts]
     if len(parts) == 1 and parts[0] in FILTERABLE:
         return FILTERABLE[parts[0]].name, FILTERABLE[parts[0]].type
-    if len(parts) > 1 and parts[0] == METADATA.rstrip("."):
-        return METADATA + ".".join(parts[1:]), None
+    if len(parts) == 2 and parts[0] == METADATA.rstrip("."):
+        return METADATA + parts[1], None
+    if len(parts) > 2 and parts[0] == METADATA.rstrip("."):
+        raise InvalidFilter(
+            f"{node.sql()[:80]!r} is inside of the key {parts[1][:40]!r}",
+            expected=f'metadata.KEY; metadata."{".".join(parts[1:])[:80]}" is a key with dots',
+        )
     name = ".".join(parts)[:80]
     raise InvalidFilter(
         f"unknown column {name!r}",

@@ -1,17 +1,22 @@
 """Read memories: by id, by key, newest first, and their history."""
 
+import logging
 from collections.abc import Sequence
 
 from memory_mesh.core import model
-from memory_mesh.core.errors import InvalidInput, NotFound, shown, whole_number
+from memory_mesh.core.errors import InvalidInput, NotFound, shown, suggestion, whole_number
 from memory_mesh.core.intake import key_prefix
 from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,
+    FILTERABLE,
+    METADATA,
     Change,
     Compare,
+    IsNull,
     Kind,
     Memory,
+    Not,
     Reach,
     Row,
     Status,
@@ -32,6 +37,8 @@ from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.readable import changes_of, readable
 
 MAX_LIMIT = 10_000
+_MAX_WARNED = 100
+_log = logging.getLogger("memory_mesh")
 
 
 def checked_limit(limit: object) -> int:
@@ -118,6 +125,25 @@ def get_all(
             break
         missing, last = missing - len(sound), rows[-1]  # a page is only short at the end
     return usage.with_counts(context, [Memory.of(row) for row in found])
+
+
+def log_unknown_keys(context: Context, where: Where) -> None:
+    """Log once each metadata key of a filter that found nothing, if no visible memory has it.
+
+    It is no error: the first memory with the key may be stored tomorrow.
+    """
+    visible, warned = model.visible_to(context.reader), context.state.warned
+    columns = [one for one in model.columns_in(where) - warned if one.startswith(METADATA)]
+    if not columns or len(warned) > _MAX_WARNED or context.is_program_data:
+        return
+    if not context.store.find(Kind.MEMORY, visible, limit=1):
+        return
+    for column in columns:
+        warned.add(column)  # to look for it takes as long as a search
+        if not context.store.find(Kind.MEMORY, all_of(visible, Not(IsNull(column))), limit=1):
+            key = column.removeprefix(METADATA)
+            parts = (f"no memory has the metadata key {shown(key)}", suggestion(key, FILTERABLE))
+            _log.warning("the filter found nothing: %s", "; ".join(filter(None, parts)))
 
 
 def expired(context: Context, where: Where) -> list[str]:

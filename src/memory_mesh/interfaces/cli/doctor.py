@@ -221,8 +221,8 @@ def _llm(settings: Settings) -> Check:
 def _traces(settings: Settings) -> Iterator[Check]:
     """Yield a check that fails if something in the files of traces cannot be read; nothing
     changes them."""
-    files = trace_files(settings, settings.options.user_id)
     try:
+        files = trace_files(settings, settings.options.user_id)
         found = fault_lines(faults_in(files)) if files.mark("") else []
     except MemoryMeshError as error:
         yield _failed("traces", error)

@@ -68,6 +68,7 @@ _REFUSALS: tuple[tuple[str, type[StoreError], str], ...] = (
     ("too many", StoreBusy, _LIMIT),
     ("connection slots", StoreBusy, _LIMIT),
 )
+_MIN_SERVER = 160_000  # as libpq counts versions
 _PAUSES = (0.001, 0.005, 0.02, 0.1)  # seconds before a change is tried again; the last one repeats
 _MAX_REWRITTEN = 512 * 1024 * 1024  # bytes of tables that `compact` rewrites, while it locks them
 _OPTIONS = ("schema", "mode")  # of the URL; the others are those of libpq
@@ -288,9 +289,13 @@ class PostgresStore(FunctionStore):
         """Create or upgrade the tables in the transaction of the caller."""
         if (version := self._schema(connection)) == VERSION:
             return
-        schema = sql.Identifier(self.schema)
+        schema, where = sql.Identifier(self.schema), shown_url(self.url)
+        check_server(where, connection.info.server_version)
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        try:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        except psycopg.Error as error:
+            raise no_pgvector(where, connection.info.server_version, error) from error
         # Functions keep this path, so that a caller's own tables never stand in for ours.
         self.search_tables(connection, "SET LOCAL")
         steps = statements() if version is None else upgrade(version)
@@ -609,6 +614,32 @@ def is_retried(error: psycopg.Error) -> bool:
     """Return whether the server undid the change because of another one, or has no connection
     left for it."""
     return (error.sqlstate or "") in ("40001", "40P01", "53300")
+
+
+def check_server(where: str, version: int) -> None:
+    """Raise `StoreUnavailable` for a server that is too old for the tables."""
+    if version < _MIN_SERVER:
+        raise StoreUnavailable(
+            f"{where} is PostgreSQL {version // 10_000}",
+            expected=f"{_MIN_SERVER // 10_000} or later",
+            remedy="upgrade the server with `pg_upgrade`, or name another one",
+        )
+
+
+def no_pgvector(where: str, version: int, error: psycopg.Error) -> StoreError | InvalidInput:
+    """Return the error of a database in which the extension of vectors cannot be created."""
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return StoreReadOnly(
+            f"{where} has no pgvector, and this role may not add it",
+            remedy='let a superuser run `psql DATABASE -c "CREATE EXTENSION vector"`',
+        )
+    if isinstance(error, psycopg.errors.FeatureNotSupported | psycopg.errors.UndefinedFile):
+        return StoreUnavailable(
+            f"{where}: pgvector is not installed on the server",
+            remedy=f"install it there, such as with `apt install postgresql-{version // 10_000}"
+            "-pgvector`, and try again",
+        )
+    return translated(where, error)
 
 
 def translated(where: str, error: psycopg.Error) -> StoreError | InvalidInput:
