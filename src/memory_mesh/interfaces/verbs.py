@@ -190,8 +190,7 @@ _MAX_CHARS = Parameter(
 _MAX_TOKENS = Parameter(
     "max_tokens", "the maximum number of tokens of the whole text", kind=INTEGER, option=True,
     cli_help="with --for-model: the maximum number of tokens of the whole text")
-_IDS = Parameter(
-    "ids", "show the id of each memory", kind=SWITCH, default=False, option=True,
+_IDS = Parameter("ids", "show the id of each memory", kind=SWITCH, default=False, option=True,
     cli_help="with --for-model: show the id of each memory")
 _TOPIC = (
     Parameter("topic", "what it is about", default_help="the newest memories"),

@@ -15,7 +15,7 @@ from unicodedata import normalize
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.language.safety.injection import detect
-from memory_mesh.core.model import MemoryRecord, SearchResult
+from memory_mesh.core.model import MemoryRecord, SearchResult, Status
 from memory_mesh.core.search.mentions import role_of
 from memory_mesh.core.text import TokenCounter, day, estimate, shortened, visible
 
@@ -34,6 +34,7 @@ _MAX_LENGTH = 200  # of an attribute, a name or a heading
 # Few, as they cost as many tokens as words: digits that occur in a memory are never taken.
 _DIGITS = 6
 _MIN_TRUST = 0.4  # age alone lowers that of an inference so far
+_DOUBTFUL = (Status.DISPUTED, Status.QUARANTINED)
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 # The marks of a turn in chat templates without reserved characters. Masks such as `[EMAIL]` are not
@@ -119,7 +120,7 @@ def _head(result: MemoryRecord, *, ids: bool) -> str:
         f"until {day(until)}" if until else "replaced" if result.superseded_by else "",
         f"said by {speaker}" if speaker and not role_of(speaker)[0] else "",
         f"from {section or 'a longer text'}" if passage else "",
-        "may be wrong" if trust < _MIN_TRUST or result.disputes > result.reinforcements else "",
+        "may be wrong" if trust < _MIN_TRUST or result.status in _DOUBTFUL else "",
         WARNING if any(map(detect, (result.excerpt, speaker, section))) else "",
     )
     return " ".join(escape(", ".join(filter(None, marks))).split())
@@ -132,8 +133,7 @@ def indented(text: str) -> str:
 
 
 def _largest(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to `most` that fits, or 0; smaller numbers than one that
-    fits are taken to fit too."""
+    """Return the largest number that fits, or 0; smaller ones are taken to fit too."""
     return most if fits(most) else bisect_right(range(1, most), 0, key=lambda n: not fits(n))
 
 
