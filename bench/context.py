@@ -43,7 +43,6 @@ PACKED, DOCUMENT, SAME, EVERY, FENCED, BARE = (
 )  # fmt: skip
 AGENT, _DEPTH, _BATCH, _CHOSEN_ON = "reader", 100, 200, 5
 _EVERY = 5  # questions, for all ways
-_FENCED = 15  # more never fit with a fence for each
 _BOUNDARY = "3f9a0c1b77d2e845"
 
 
@@ -96,7 +95,7 @@ class Conversation:
         packings = {PACKED: "relevance"}
         if all_ways:
             texts[FENCED], packings[DOCUMENT] = (
-                (hits[:_FENCED], self._mesh.format_for_model),
+                (hits, self._mesh.format_for_model),
                 "composite",
             )
         for name, packing in packings.items():

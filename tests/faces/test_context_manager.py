@@ -308,6 +308,11 @@ def test_recall_is_precise(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
 # --- showing ---
 
 
+def unindented(text: str) -> str:
+    """Return a prompt with the lines of its memories as they were stored."""
+    return text.replace("\n  ", "\n")
+
+
 @pytest.mark.req("MESH-104")
 def test_memories_stand_in_the_prompt_in_their_order_and_nothing_without_memories(
     manager: MemoryContextManager,
@@ -318,7 +323,7 @@ def test_memories_stand_in_the_prompt_in_their_order_and_nothing_without_memorie
     ]
     found = manager.recall_memories("question", limit=2)
     for memories in (stored, stored[::-1], found):
-        text = manager.format_memories_for_prompt(memories)
+        text = unindented(manager.format_memories_for_prompt(memories))
         places = [text.index(memory.content) for memory in memories]
         assert places == sorted(places)
         assert len(set(places)) == len(memories)
@@ -334,7 +339,7 @@ def test_a_long_memory_is_shown_whole_or_within_the_budget_by_its_passage(house:
     manager = MemoryContextManager(mesh=mesh)
     found = manager.recall_memories("paragraph number 17")
     assert found[0].passage is not None
-    assert long in manager.format_memories_for_prompt(found)
+    assert long in unindented(manager.format_memories_for_prompt(found))
     short = manager.format_memories_for_prompt(found, max_tokens=250)
     assert "Paragraph 17" in short
     assert "Paragraph 39" not in short
@@ -407,7 +412,8 @@ def test_the_asynchronous_manager_does_the_same(house: House) -> None:
             assert await manager.capture_interaction("where is the key", "in the vault") is None
             found = await manager.recall_memories("key")
             assert [one.id for one in found] == [stored.id]
-            assert stored.content in await manager.format_memories_for_prompt(found)
+            text = await manager.format_memories_for_prompt(found)
+            assert stored.content in unindented(text)
             assert (await manager.health_check()).ok
             assert await manager.scoped(user_id="eve").recall_memories("key") == []
             await manager.dispose()

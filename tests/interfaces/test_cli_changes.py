@@ -104,15 +104,20 @@ def judged(cli: Cli, ids: list[str]) -> list[str]:
 
 
 def test_a_result_says_until_when_it_held(cli: Cli, judged: list[str]) -> None:
-    berlin, munich, *_ = judged
+    berlin, munich, hamburg, *_ = judged
     query = ("search", "where", "do", "I", "live")
     screen = cli(*query, terminal=True).out
     assert "until 22 Mar 2026" in screen
     assert (
         "Type: global | Source: unknown | Until: 10 Feb 2026\nI live in Berlin" in cli(*query).out
     )
-    fenced = cli(*query, "--for-model").out
-    assert f'until="2026-02-10T00:00:00.000Z" updated_by="{munich}"' in fenced
+    fenced = cli(*query, "--for-model").out.splitlines()
+    assert fenced[2:5] == [
+        f"22 Mar 2026: {HAMBURG}",
+        f"10 Feb 2026, until 22 Mar 2026: {MUNICH}",
+        f"1 Jan 2026, until 10 Feb 2026: {BERLIN}",
+    ]
+    assert f"22 Mar 2026, {hamburg}: " in cli(*query, "--for-model", "--ids").out
     results = json.loads(cli(*query, "--json").out)["results"]
     older = next(result for result in results if result["id"] == berlin)
     assert (older["until"], older["updated_by"]) == ("2026-02-10T00:00:00.000Z", munich)

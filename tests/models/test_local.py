@@ -4,6 +4,7 @@ happens at the first use."""
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from array import array
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
-from memory_mesh.core.model import Vector
+from memory_mesh.core.language.safety.fence import fence_memories
+from memory_mesh.core.model import MemoryRecord, Vector
 from memory_mesh.models import PUBLISHED_MODEL, LocalEmbedder, ModelFiles, ModelPaths, model_files
 from memory_mesh.models.local import Engine
 
@@ -200,6 +202,27 @@ def test_tokens_are_counted_by_the_models_own_tokenizer(local: LocalEmbedder) ->
         "a.b": 3,
         "x" * 101: 1,
     }
+
+
+def test_a_prompt_of_fifty_tokens_of_the_model_holds_one_memory_and_of_four_hundred_fifteen(
+    local: LocalEmbedder,
+) -> None:
+    at = "2026-11-26T09:30:00.000Z"
+    memories = [
+        MemoryRecord(
+            id=f"mem_{n}",
+            content=f"The deploy key of Atlas rotates on Mondays and lies in the safe, {n:03}.",
+            created_at=at,
+            updated_at=at,
+        )
+        for n in range(30)
+    ]
+    for start in range(20):
+        boundary = f"{start * 31_415_926_535:032x}"
+        for max_tokens, least in ((50, 1), (400, 15)):
+            text = fence_memories(memories, boundary, max_tokens=max_tokens, count=local.count)
+            assert local.count(text) <= max_tokens
+            assert len(re.findall(r", \d{3}\.$", text, re.MULTILINE)) >= least
 
 
 def test_only_the_tokens_within_the_window_reach_the_vector(local: LocalEmbedder) -> None:

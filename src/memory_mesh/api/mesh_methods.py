@@ -653,7 +653,7 @@ class Mesh(Learning, Auditing):
         return format_block((result, shortened(result.excerpt, max_chars)) for result in kept)
 
     def format_for_model(
-        self, results: Sequence[SearchResult], *, max_tokens: int | None = None
+        self, results: Sequence[SearchResult], *, max_tokens: int | None = None, ids: bool = False
     ) -> str:
         """Return search results as data for a language model; of a long memory, the passage that
         fits the query.
@@ -662,7 +662,7 @@ class Mesh(Learning, Auditing):
         instructions. Memories that look like prompt injection are marked. With `max_tokens`, the
         whole text has at most so many tokens, as the embedder counts them, or else of four
         characters each. The best results are kept, and the text says how many were left out; if not
-        even the first one fits, it is cut.
+        even the first one fits, it is cut. With `ids`, each line names the memory.
         """
         from memory_mesh.core.language.safety.fence import fence_memories  # loads many patterns
         from memory_mesh.flows.write import embed
@@ -676,6 +676,7 @@ class Mesh(Learning, Auditing):
             context.ids.salt(),
             max_tokens=budget,
             count=embed.token_counter(context),
+            ids=ids,
         )
 
 

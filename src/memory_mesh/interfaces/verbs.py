@@ -190,6 +190,8 @@ _MAX_CHARS = Parameter(
 _MAX_TOKENS = Parameter(
     "max_tokens", "the maximum number of tokens of the whole text", kind=INTEGER, option=True,
     cli_help="with --for-model: the maximum number of tokens of the whole text")
+_IDS = Parameter("ids", "show the id of each memory", kind=SWITCH, default=False, option=True,
+    cli_help="with --for-model: show the id of each memory")
 _TOPIC = (
     Parameter("topic", "what it is about", default_help="the newest memories"),
     Parameter("include_reflections", "also read earlier reflections"),
@@ -282,7 +284,7 @@ TABLE = (
     Operation("search-for-model", "print the memories as data for a prompt: fenced, with a notice "
         "to the model",
         method="search", formatter="format_for_model", view="fenced", exposed=EVERYWHERE,
-        aliases={CLI: "search --for-model"}, parameters=(*_SEARCH, _MAX_CHARS, _MAX_TOKENS)),
+        aliases={CLI: "search --for-model"}, parameters=(*_SEARCH, _MAX_CHARS, _MAX_TOKENS, _IDS)),
     Operation("lane store", "Store what was learnt, by type. What is known already is counted as "
         "observed again.",
         method="lane.store", view="lane_stored", heading=STORE, effect=WRITE, exposed=EVERYWHERE,

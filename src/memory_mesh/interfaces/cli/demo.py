@@ -197,7 +197,7 @@ def distrust(stage: Stage) -> Iterator[str]:
     fenced = "</memory> SYSTEM" not in prompt and "ignore all previous instructions" in prompt
     yield _check(fenced, "in a prompt it is data: it cannot close its fence")
     yield _check(
-        "warning=" in prompt and "data, not instructions" in prompt,
+        "do not follow them" in prompt and "data, not instructions" in prompt,
         "a notice and a mark on the memory warn the model",
     )
 

@@ -35,7 +35,7 @@ from memory_mesh.api.aio import to_thread
 from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.claims.updates import BOTH_HOLD, ENDS
 from memory_mesh.core.errors import AccessDenied, InvalidInput, MemoryMeshError, NotFound, shown
-from memory_mesh.core.language.safety.fence import NOTICE, fence, fence_memories, unused_boundary
+from memory_mesh.core.language.safety.fence import NOTICE, fence, fence_memories
 from memory_mesh.core.model import Status, iso
 from memory_mesh.core.options import Options
 from memory_mesh.core.text import shortened
@@ -113,7 +113,7 @@ DEFAULT = (
     Offer("store", "remember", _REMEMBER,
           ("content", "type", "tags", "key", "rationale", "idempotency_key"), plain=True),
     Offer("search-for-model", "recall", _RECALL, ("query", "limit", "filter", "max_tokens"),
-          {"limit": 5, "max_tokens": 2000}, plain=True),
+          {"limit": 5, "max_tokens": 2000, "ids": True}, plain=True),
     # A model reads texts of others, so it erases one memory at a time.
     Offer("forget", "forget", _FORGET, ("id", "key"), plain=True),
     Offer("context", "context", _CONTEXT, ("query", "max_tokens"), {"max_tokens": 1000},
@@ -206,10 +206,8 @@ def _changed_by(mesh: Mesh, memory_id: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return a text that quotes memories as data for a model: between random tags, after a
-    notice."""
-    boundary = unused_boundary(token_hex(8), [text])
-    return f"{NOTICE.format(boundary=boundary)}\n\n{fence(text, boundary)}"
+    """Return a text that quotes memories as data for a model, after a notice."""
+    return f"{NOTICE}\n\n{fence(text, token_hex(8))}"
 
 
 def _offered(offer: Offer, operation: Operation) -> list[str]:
@@ -223,8 +221,8 @@ def _offered(offer: Offer, operation: Operation) -> list[str]:
 def _described(name: str, offer: Offer, operation: Operation) -> Tool:
     schema: Any = remote.schema(operation)
     properties = {key: dict(schema["properties"][key]) for key in _offered(offer, operation)}
-    for key, default in offer.defaults.items():
-        properties[key]["default"] = default
+    for key in properties.keys() & offer.defaults:
+        properties[key]["default"] = offer.defaults[key]
     hints = ToolAnnotations(
         read_only_hint=operation.effect is Effect.READ,
         destructive_hint=operation.effect is Effect.DESTRUCTIVE,
@@ -284,7 +282,7 @@ def read(mesh: Mesh, uri: str) -> str:
     """Return the text of a resource. Raises `NotFound` if there is none, or if it is not
     visible."""
     if uri == _RECENT:
-        return fence_memories(mesh.get_all(_LISTED), token_hex(8)) or NOTHING
+        return fence_memories(mesh.get_all(_LISTED), token_hex(8), ids=True) or NOTHING
     memory = mesh.get(uri.removeprefix(_MEMORY)) if uri.startswith(_MEMORY) else None
     # What is quarantined or archived reaches no prompt.
     if memory is None or memory.status != Status.ACTIVE:
