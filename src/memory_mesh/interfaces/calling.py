@@ -27,5 +27,6 @@ def perform(mesh: "Mesh", call: Call, progress: "Progress") -> Answer:
         arguments["progress"] = progress
     result = attrgetter(operation.method)(mesh)(**arguments)
     if operation.formatter:
-        return view(result, getattr(mesh, operation.formatter)(result, **call.options), call)
+        text = getattr(mesh, operation.formatter)(memories.for_prompt(result, call), **call.options)
+        return view(result, text, call)
     return view(result, call)
