@@ -111,7 +111,7 @@ _RATES = st.just(1.0) | st.floats(0, 1)
 
 
 @settings(max_examples=40, deadline=None)
-@options(
+@given(
     texts=st.lists(_SENTENCES, min_size=2, max_size=14),
     values=st.lists(_SENTENCES, max_size=4),
     query=_SENTENCES,
