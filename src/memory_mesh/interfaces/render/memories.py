@@ -5,7 +5,7 @@ JSON. The other views are in `graph` and `records`.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -183,16 +183,18 @@ def found(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
         query, hint = str(call.arguments["query"]), _weaker(call, options.search_mode)
         return output.results(results, query, language=options.stemmer_language, hint=hint)
 
-    count = len(for_prompt(results, call))
+    count = len(for_prompt(results, call.arguments))
     weaker = when(results, f"\nWeaker matches: {len(results)}; --mode recall shows them.")
     title = f"Found {count} matches." + (f"\n\n{text}" if count else weaker)
     return answer(title, items("results", results), rows="results", draw=draw)
 
 
-def for_prompt(results: Sequence[SearchResult], call: Call) -> list[SearchResult]:
+def for_prompt(
+    results: Sequence[SearchResult], arguments: Mapping[str, object]
+) -> list[SearchResult]:
     """Return the results that belong into the text for a prompt: the relevant ones, or all, as if
     they were relevant, if the caller chose what is left out."""
-    if {"mode", "min_score"} & call.arguments.keys():
+    if {"mode", "min_score"} & arguments.keys():
         return [replace(result, relevant=True) for result in results]
     return [result for result in results if result.relevant]
 
