@@ -30,7 +30,7 @@ def check(run: Run) -> Iterator[Row]:
             NAME,
             _WHAT,
             name,
-            note=NO_PROMISE.get((name, NAME), "precise mode, the default of the command line"),
+            note=NO_PROMISE.get((name, NAME), "precise mode, as for prompts"),
         )
         with folder() as place, Remote(name, place, model="local") as system:
             for id_, text in kept.items():

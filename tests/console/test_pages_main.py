@@ -129,9 +129,28 @@ def test_filters_narrow_a_search_and_stay_in_the_address(console: Console, page:
     hits(page).first.wait_for()
 
 
+def test_a_line_stands_below_the_last_relevant_result(console: Console, page: Watched) -> None:
+    page.open("/search?query=when+does+the+deploy+key+rotate")
+    hits(page).first.wait_for()
+    texts = page.page.locator("[data-item], .below").all_inner_texts()
+    words = ("search", "when does the deploy key rotate", "--limit", "20", "--json")
+    found = json.loads(console.cli(*words))["results"]
+    relevant = sum(one["relevant"] for one in found)
+    assert 0 < relevant < len(found)
+    assert texts.index("Probably not relevant") == relevant
+    assert len(texts) == len(found) + 1
+    page.open("/search?query=when+does+the+deploy+key+rotate&mode=precise")
+    page.page.get_by_role("button", name="Show weaker ones").click()
+    page.page.get_by_text("Probably not relevant", exact=True).wait_for()
+    assert hits(page).count() == len(found)
+
+
 def test_a_question_that_nothing_answers_says_so(console: Console, page: Watched) -> None:
     page.open("/search?query=penguin+migration+antarctic+1911")
     page.page.get_by_role("heading", name="Nothing relevant is known.").wait_for()
+    assert page.page.locator(".below, [data-item]").first.inner_text() == "Probably not relevant"
+    page.open("/search?query=penguin+migration+antarctic+1911&mode=precise")
+    page.page.get_by_role("button", name="Show weaker ones").wait_for()
     assert hits(page).count() == 0
 
 

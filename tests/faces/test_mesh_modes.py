@@ -91,18 +91,87 @@ def test_precise_leaves_out_more_than_recall_and_recall_is_the_default(
     assert min(hit.score for hit in mesh.search(QUERY, mode="precise")) >= cuts["precise"]
 
 
-@pytest.mark.parametrize("ranker_name", ["learnt", "rrf"])
-def test_the_results_of_recall_that_are_precise_are_those_of_a_precise_search(
-    house: House, mesh: MemoryMesh, cuts: Cuts, ranker_name: str
+@pytest.mark.usefixtures("cuts")
+@pytest.mark.parametrize(("ranker_name", "size"), [("learnt", 2), ("rrf", len(FACTS))])
+def test_a_result_is_relevant_if_a_precise_search_returns_it_too(
+    house: House, mesh: MemoryMesh, ranker_name: str, size: int
 ) -> None:
     other = house.mesh(embedder=HashingEmbedder(), ranker=ranker_name)
-    precise = [
-        (hit.id, hit.score)
-        for hit in search.precise(other._context(), other.search(QUERY, mode="recall"))
-    ]
-    assert precise == [(hit.id, hit.score) for hit in other.search(QUERY, mode="precise")]
-    assert len(precise) == (2 if ranker_name == "learnt" else len(FACTS))
-    assert search.precise(other._context(), []) == []
+    for options in ({}, {"min_score": 0}, {"as_of": "2030-01-01"}, {"mode": "precise"}):
+        for use_cache in (True, True, False):
+            found = other.search(QUERY, use_cache=use_cache, **options)
+            assert [hit.relevant for hit in found] == [at < size for at in range(len(found))]
+        explained = other.explain(QUERY, **options).answers
+        assert [hit.result.relevant for hit in explained] == [hit.relevant for hit in found]
+    assert not any(hit.relevant for hit in other.search(QUERY, ranker="learnt", min_score=0)[2:])
+
+
+_SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
+_RATES = st.just(1.0) | st.floats(0, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    texts=st.lists(_SENTENCES, min_size=2, max_size=14),
+    values=st.lists(_SENTENCES, max_size=4),
+    query=_SENTENCES,
+    limit=st.integers(1, 8),
+    cuts=st.tuples(_RATES, _RATES),
+    only_keywords=st.booleans(),
+    changed=st.booleans(),
+)
+def test_the_relevant_results_of_recall_are_exactly_those_of_a_precise_search(
+    texts: list[str],
+    values: list[str],
+    query: str,
+    limit: int,
+    cuts: tuple[float, float],
+    only_keywords: bool,
+    changed: bool,
+) -> None:
+    embedder = "none" if only_keywords else HashingEmbedder()
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        MemoryMesh("memory://", agent_id="ann", embedder=embedder) as mesh,
+    ):
+        patched.setattr(ranker, "MIN_EXPECTED", {"recall": 0.0, "precise": cuts[0]})
+        patched.setattr(ranker, "FRACTIONS", {"recall": 0.0, "precise": cuts[1]})
+        stored = mesh.add_many(texts, deduplicate=False)
+        for value in values:
+            claim = {"subject": "Ana", "predicate": "drinks", "value": value}
+            mesh.graph.store("ann", f"Ana drinks {value}", claim=claim)
+        if changed:
+            mesh.confirm_change(stored[-1].id, stored[0].id)
+        for known_at in (None, stored[-1].created_at):
+            recall, precise = (
+                mesh.search(query, limit, mode=mode, known_at=known_at) for mode in SEARCH_MODES
+            )
+            relevant = [hit.relevant for hit in recall]
+            assert relevant == sorted(relevant, reverse=True)
+            assert [(hit.id, hit.score) for hit in recall if hit.relevant] == [
+                (hit.id, hit.score) for hit in precise
+            ]
+            assert all(hit.relevant for hit in precise)
+
+
+def test_a_source_that_is_not_relevant_does_not_take_the_place_of_a_relevant_reflection(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a precise search, which does not find the source."""
+    mesh = house.mesh(embedder=HashingEmbedder())
+    mesh.add_many(FACTS[1:])
+    source = mesh.add(FACTS[0])
+    house.clock.advance(days=1)  # of equal memories the newer one has a higher score
+    copy = house.change(mesh.add(FACTS[0], deduplicate=False).id, sources=[source.id])
+    with monkeypatch.context() as patched:
+        patched.setattr(search, "_is_distinct", lambda _: True)
+        best, other = mesh.search(QUERY, 2, min_score=0, use_cache=False)
+    assert (best.id, other.id) == (copy.id, source.id)
+    for cut, found in ((other.score, source.id), ((best.score + other.score) / 2, copy.id)):
+        set_cuts(monkeypatch, best.score, {"recall": 0.0, "precise": cut})
+        recall, precise = (mesh.search(QUERY, mode=mode, use_cache=False) for mode in SEARCH_MODES)
+        assert [hit.id for hit in recall if hit.relevant] == [hit.id for hit in precise] == [found]
+        assert recall[0].copies == 2
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -90,12 +90,15 @@ def test_nothing_relevant_is_said_as_such_with_what_shows_weaker_matches(cli, mo
     monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "none")
     nothing, hint = "[MemoryMesh] Nothing relevant to “zeppelin”", "shows weaker matches."
     assert plain(cli("search", "key", terminal=True))[0] == "[MemoryMesh] 1 memory about “key”"
-    assert plain(cli("search", "zeppelin", terminal=True)) == [nothing, f"--mode recall {hint}"]
+    assert plain(cli("search", "zeppelin", "--mode", "precise", terminal=True)) == [
+        nothing,
+        f"--mode recall {hint}",
+    ]
     assert plain(cli("search", "zeppelin", "--min-score", "0.5", terminal=True)) == [
         nothing,
         f"--min-score 0 {hint}",
     ]
-    for flags in (["--mode", "recall"], ["--min-score", "0"]):  # nothing is below these
+    for flags in ([], ["--mode", "recall"], ["--min-score", "0"]):  # nothing is below these
         assert plain(cli("search", "zeppelin", *flags, terminal=True)) == [nothing]
     assert cli("search", "zeppelin").out == "[MemoryMesh] Found 0 matches.\n"
     assert json.loads(cli("search", "zeppelin", "--json").out)["results"] == []

@@ -422,9 +422,9 @@ class Mesh(Learning, Auditing):
         """Return the memories that are most relevant to a query, highest score first, or an empty
         list.
 
-        `mode` says what is left out: "recall" very little, for programs that rank the results
-        themselves; "precise" what is probably irrelevant, for prompts. The default is the option
-        `search_mode`, "recall". `min_score`, if given, replaces the minimum score of the mode. A
+        `mode` says what is left out: "recall" very little; "precise" what is probably irrelevant.
+        The default is the option `search_mode`, "recall". `result.relevant` says whether "precise"
+        returns a result too. `min_score`, if given, replaces the minimum score of the mode. A
         long memory has a `passage`, the piece of its content that fits the query best. With
         `max_chars`, results are returned while their texts (the passage, or the content of a short
         memory) have at most so many characters together; a first one that is longer is shortened.
@@ -655,8 +655,8 @@ class Mesh(Learning, Auditing):
     def format_for_model(
         self, results: Sequence[SearchResult], *, max_tokens: int | None = None, ids: bool = False
     ) -> str:
-        """Return search results as data for a language model; of a long memory, the passage that
-        fits the query.
+        """Return the relevant search results as data for a language model; of a long memory, the
+        passage that fits the query. If none is relevant, the text is empty.
 
         They stand between random tags that no memory can close, with a notice that they contain no
         instructions. Memories that look like prompt injection are marked. With `max_tokens`, the
@@ -672,7 +672,7 @@ class Mesh(Learning, Auditing):
             None if max_tokens is None else whole_number("max_tokens", max_tokens),
         )
         return fence_memories(
-            _checked_results(results),
+            [result for result in _checked_results(results) if result.relevant],
             context.ids.salt(),
             max_tokens=budget,
             count=embed.token_counter(context),

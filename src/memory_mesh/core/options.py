@@ -255,8 +255,7 @@ class SearchOptions:
     )  # fmt: skip
     search_mode: str = option(
         "recall",
-        "what searches in Python leave out: recall, very little; precise, what is probably "
-        "irrelevant",
+        "what searches leave out: recall, very little; precise, what is probably irrelevant",
         choices=SEARCH_MODES, project=Project.YES,
     )  # fmt: skip
     channel_weights: dict[str, float] | None = option(

@@ -27,5 +27,6 @@ def perform(mesh: "Mesh", call: Call, progress: "Progress") -> Answer:
         arguments["progress"] = progress
     result = attrgetter(operation.method)(mesh)(**arguments)
     if operation.formatter:
-        return view(result, getattr(mesh, operation.formatter)(result, **call.options), call)
+        shown = memories.for_prompt(result, call.arguments)
+        return view(result, getattr(mesh, operation.formatter)(shown, **call.options), call)
     return view(result, call)

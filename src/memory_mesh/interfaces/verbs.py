@@ -143,10 +143,10 @@ _AUDITOR = Parameter(
     metavar="NAME")
 _MODE = Parameter(
     "mode", "precise leaves out what is probably irrelevant, recall very little", metavar="MODE",
-    choices=_words("recall", "precise"), cli_default="precise")
+    choices=_words("recall", "precise"))
 _SEARCH = (
     Parameter("query", "words to search for", kind=WORDS, metavar="QUERY", positional=True),
-    _LIMIT, _FILTER, _MODE,
+    _LIMIT, _FILTER, replace(_MODE, default_help="as configured"),
     Parameter("min_score", "the lowest score to show, whatever the mode",
               default_help="set by the mode"),
     Parameter("ranker", "how to rank", metavar="NAME", choices=_words("learnt", "rrf"),
@@ -281,10 +281,13 @@ TABLE = (
     Operation("explain", "show why: the rank and score of each channel, and what was left out",
         method="explain", view="explained", aliases={CLI: "search --explain"}, exposed=EVERYWHERE,
         parameters=_SEARCH),
-    Operation("search-for-model", "print the memories as data for a prompt: fenced, with a notice "
-        "to the model",
+    Operation("search-for-model", "print the relevant memories as data for a prompt: fenced, with "
+        "a notice to the model",
         method="search", formatter="format_for_model", view="fenced", exposed=EVERYWHERE,
-        aliases={CLI: "search --for-model"}, parameters=(*_SEARCH, _MAX_CHARS, _MAX_TOKENS, _IDS)),
+        aliases={CLI: "search --for-model"},
+        parameters=(
+            *_SEARCH[:3], replace(_MODE, cli_default="precise"), *_SEARCH[4:],
+            _MAX_CHARS, _MAX_TOKENS, _IDS)),
     Operation("lane store", "Store what was learnt, by type. What is known already is counted as "
         "observed again.",
         method="lane.store", view="lane_stored", heading=STORE, effect=WRITE, exposed=EVERYWHERE,

@@ -200,6 +200,9 @@ class SearchResult(MemoryRecord):
     # The memory that replaced or ended what it says, and since when.
     updated_by: str | None = None
     until: str | None = None
+    # Whether it is probably relevant: a search in the mode `precise` returns it too. A ranker
+    # without such a minimum score leaves it True.
+    relevant: bool = True
 
     @property
     def excerpt(self) -> str:
@@ -208,8 +211,9 @@ class SearchResult(MemoryRecord):
 
     @classmethod
     def of(
-        cls, row: Row, score: float, similarity: float | None = None, passage: Passage | None = None
-    ) -> Self:
+        cls, row: Row, score: float, similarity: float | None = None,
+        passage: Passage | None = None, *, relevant: bool = True,
+    ) -> Self:  # fmt: skip
         """Make a result from the row of a memory."""
         values: dict[str, Any] = {**row.fields}
         for name in _HIDDEN:
@@ -217,6 +221,7 @@ class SearchResult(MemoryRecord):
         if not values.keys() <= _SHOWN:  # fields of another program
             values = {name: value for name, value in values.items() if name in _SHOWN}
         values["score"], values["similarity"], values["passage"] = score, similarity, passage
+        values["relevant"] = relevant
         return cls.from_fields(row, values)
 
 

@@ -164,6 +164,11 @@ class Ranking:
             min_score = max(min_score, np.partition(self.scores, -first)[-first])
         return self._sorted(self.scores >= min_score)[:first]
 
+    def is_relevant(self, at: int) -> bool:
+        """Return whether the mode `precise` returns the candidate at this position."""
+        # Compared as in `best`, as numbers of 32 bits.
+        return bool(self.scores[at] >= self.min_scores.get("precise", 0.0))
+
     def below(self, min_score: float) -> list[ScoredCandidate]:
         """Return the other candidates, best first."""
         return self._sorted((self.scores < min_score) & (self.scores >= 0))

@@ -209,7 +209,7 @@ def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]
     )
     results = search.search(context, request, use_cache=False)
     scores = {result.id: result.score for result in results}
-    relevant = {result.id for result in search.precise(context, results)}
+    relevant = {result.id for result in results if result.relevant}
     # A topic is shorter than a question, and a precise search finds little for it: a memory with
     # its words is relevant too.
     topic = set(tokens(task.topic, language=context.options.stemmer_language))

@@ -298,10 +298,10 @@ def _ask(
         context, search.Request(query=question.text, limit=_LIMIT, mode=mode), use_cache=False
     )
     ms = (timer() - start) * 1000
-    precise = search.precise(context, results) if question.expected else results
     stored = {memory.id: memory.content for memory in _read(context, question.expected)}
     ranks = tuple(_rank(results, one, stored.get(one, one)) for one in question.expected)
-    return Answered(question=question, ranks=ranks, precise=len(precise), ms=ms), results
+    precise = sum(result.relevant for result in results)
+    return Answered(question=question, ranks=ranks, precise=precise, ms=ms), results
 
 
 def _rank(results: Sequence[SearchResult], id_: str, text: str) -> int | None:

@@ -218,15 +218,6 @@ def _until(
     return min((ms for ms in every if ms and ms > at), default=None)
 
 
-def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Return those of a search's results, best first, that a precise search returns too."""
-    from memory_mesh.core.search.ranker import min_scores
-
-    scores = [result.score for result in results]
-    by_mode = min_scores(scores, len(scores)) if context.options.ranker != "rrf" else {}
-    return [result for result in results if result.score >= by_mode.get("precise", 0.0)]
-
-
 def explain(context: Context, request: Request) -> Explanation:
     """Run the same search and return it with its reasons. It does not count as a use of the
     results."""
@@ -394,8 +385,12 @@ def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
         return ranked
     alike = ranked.ranking.alike(limit)
     candidates = {each.id: each for group in alike for each in group}
-    first = ranked.ranking.best(ranked.min_score, limit)  # the results need their rows in any case
-    rows = _rows(context, ranked, list(dict.fromkeys([*candidates, *(each.id for each in first)])))
+    # Whatever the minimum score: it leaves results out, and never changes their order.
+    nearest = ranked.ranking.best(0.0, limit)
+    rows = _rows(
+        context, ranked, list(dict.fromkeys([*candidates, *(each.id for each in nearest)]))
+    )
+    first = ranked.ranking.best(ranked.min_score, limit)
     in_groups = [[rows[each.id] for each in group if each.id in rows] for group in alike]
     found = [version for group in in_groups for version in versions(group, ranked.query.tokens)]
     ordered = [[candidates[row.id] for row in version] for version in found]
@@ -609,9 +604,9 @@ def _collapse(found: dict[str, SearchResult], result: SearchResult, *, add: bool
         else f"{result.status}:{normal_text(result.content)}"
     )
     if first := found.get(key):
-        found[key] = replace(
-            result if result.id in first.sources else first, copies=first.copies + 1
-        )
+        # A source below the minimum score of `precise` does not replace a reflection above it.
+        source = result.id in first.sources and result.relevant >= first.relevant
+        found[key] = replace(result if source else first, copies=first.copies + 1)
     elif add:
         found[key] = result
 
@@ -632,7 +627,13 @@ def _read(
     passages = best_passages(context, ranked.query, [row for row, _ in shown])
     similarities = _similarities(ranked, [each.at for _, each in shown])
     results = [
-        SearchResult.of(row, each.score, similarity, passages.get(row.id))
+        SearchResult.of(
+            row,
+            each.score,
+            similarity,
+            passages.get(row.id),
+            relevant=ranked.ranking.is_relevant(each.at),
+        )
         for (row, each), similarity in zip(shown, similarities, strict=True)
     ]
     return usage.with_counts(context, mark_changed(context, ranked.changed, results))

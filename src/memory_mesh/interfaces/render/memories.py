@@ -5,7 +5,7 @@ JSON. The other views are in `graph` and `records`.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -173,28 +173,42 @@ def junk_found(junk: "list[JunkFound]", call: Call) -> Answer:
 
 
 def found(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
-    """Render search results in the words of RFC-0011, or for a person at a terminal."""
+    """Render the results for a prompt in the words of RFC-0011, or all for a person at a
+    terminal."""
 
     def draw() -> str:
         from memory_mesh.api.settings import load
 
-        language = load(call.target.arguments).options.stemmer_language
-        query = str(call.arguments["query"])
-        return output.results(results, query, language=language, hint=_weaker(call))
+        options = load(call.target.arguments).options
+        query, hint = str(call.arguments["query"]), _weaker(call, options.search_mode)
+        return output.results(results, query, language=options.stemmer_language, hint=hint)
 
-    title = f"Found {len(results)} matches." + when(results, f"\n\n{text}")
+    count = len(for_prompt(results, call.arguments))
+    weaker = when(results, f"\nWeaker matches: {len(results)}; --mode recall shows them.")
+    title = f"Found {count} matches." + (f"\n\n{text}" if count else weaker)
     return answer(title, items("results", results), rows="results", draw=draw)
+
+
+def for_prompt(
+    results: Sequence[SearchResult], arguments: Mapping[str, object]
+) -> list[SearchResult]:
+    """Return the results that belong into the text for a prompt: the relevant ones, or all, as if
+    they were relevant, if the caller chose what is left out."""
+    if {"mode", "min_score"} & arguments.keys():
+        return [replace(result, relevant=True) for result in results]
+    return [result for result in results if result.relevant]
 
 
 def fenced(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
     return Answer(text=text, data=items("results", results, text=text), rows="results")
 
 
-def _weaker(call: Call) -> str:
-    """Return how a search that found nothing shows weaker matches, or an empty text."""
+def _weaker(call: Call, mode: str) -> str:
+    """Return how a search that found nothing shows weaker matches, or an empty text. `mode` is
+    the default."""
     if "min_score" in call.arguments:
         return when(call.arguments["min_score"], "--min-score 0 shows weaker matches.")
-    precise = call.arguments.get("mode") == "precise"
+    precise = call.arguments.get("mode", mode) == "precise"
     return when(precise, "--mode recall shows weaker matches.")
 
 
@@ -263,6 +277,7 @@ def _signals(hit: Explained) -> list[str]:
     pairs = ", ".join(f"{pair.question} – {pair.memory}" for pair in hit.word_pairs)
     return [
         one_line(hit.result.content)[:200],
+        when(not hit.result.relevant, "Probably not relevant"),
         aligned(channels),
         *_heritage_lines(hit.result),
         _better(hit),
@@ -579,7 +594,7 @@ _lessons = view("{:#} lessons.", key="lessons", columns=_LESSON)
 
 def lessons(blocks: Sequence[LessonBlock], call: Call) -> Answer:
     """Render lessons, one on each line; a terminal shows how to find more if there are none."""
-    weaker = _weaker(call) if call.arguments.get("query") else ""
+    weaker = _weaker(call, "precise") if call.arguments.get("query") else ""
     nothing = paint(f"{NAME} 0 lessons.") + when(weaker, f"\n{weaker}")
     shown = _lessons(blocks, call)
     return shown if blocks else replace(shown, draw=lambda: nothing)

@@ -453,18 +453,21 @@ _KINDS = {
 
 def results(found: "Sequence[SearchResult]", query: str, *, language: str, hint: str = "") -> str:
     """Return search results, each with its score, age, tags and source, and the words of the query
-    marked in its text.
+    marked in its text. A line stands below the last relevant one.
 
-    If nothing is relevant, say so, with the hint.
+    If nothing is relevant, say so, with the hint if nothing was found.
     """
     from rich.text import Text
 
     from memory_mesh.core.search.passages import marked
 
-    summary = f"{counted(len(found), 'memory')} about" if found else "Nothing relevant to"
-    summary += f" “{excerpt(query)}”"
+    relevant = sum(result.relevant for result in found)
+    summary = f"{counted(relevant, 'memory')} about" if relevant else "Nothing relevant to"
+    summary += f" “{excerpt(query)}”" + when(found and not relevant, "; weaker matches:")
     blocks = [Text.from_ansi(paint(f"{NAME} {summary}"))]
-    for result in found:
+    for at, result in enumerate(found):
+        if at and at == relevant:
+            blocks.append(Text("— probably not relevant below —", "dim"))
         text = safe(result.passage.text if result.passage else result.content)
         spans = marked(text, query, language=language)
         blocks.append(Text("\n").join([*_wrapped(_headline(result)), *_marked_lines(text, spans)]))

@@ -1,10 +1,9 @@
 // Search, with an explanation of every score; without a query it lists what the filters select.
 import { read } from "../api.js";
-import { Button, Card, Choice, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, When, count, day, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
+import { Button, Card, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, When, count, day, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
 
 const STATUSES = ["active", "superseded", "disputed", "quarantined", "archived"];
 const KINDS = ["global", "agent", "session", "lesson", "reflection"];
-const MODES = [["precise", "Precise"], ["recall", "Everything close"]];
 const RANKERS = [["", "As configured"], ["learnt", "Learnt"], ["rrf", "Rank fusion"]];
 const FILTERS = ["status", "kind", "category", "tag", "project", "since", "until", "as_of", "known_at"];
 const LEFT_OUT = {
@@ -27,8 +26,7 @@ function Controls({ args, change }) {
     <option value="">${first}</option>${values.map((value) => html`<option value=${value}>${value}</option>`)}</select></${Field}>`;
   return html`<${Card}>
     <div class="row spread">
-      ${args.query ? html`<div class="row"><${Choice} label="Mode" value=${args.mode || "precise"} options=${MODES} onChange=${(mode) => change({ mode })} />
-        <label class="inline faint">Ranker <select value=${args.ranker || ""} onChange=${(event) => change({ ranker: event.target.value })}>${RANKERS.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label></div>`
+      ${args.query ? html`<label class="inline faint">Ranker <select value=${args.ranker || ""} onChange=${(event) => change({ ranker: event.target.value })}>${RANKERS.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label>`
       : html`<span class="faint">Type a question above, or choose filters.</span>`}
       ${used.length > 0 && html`<button type="button" class="button small quiet" onClick=${() => change(Object.fromEntries(FILTERS.map((name) => [name, ""])))}>Remove ${plural(used.length, "filter")}</button>`}
     </div>
@@ -77,14 +75,16 @@ export function About({ memory, oneLine }) {
 function Results({ args, change }) {
   const [limit, setLimit] = useState(20);
   useEffect(() => setLimit(20), [args.query]);
-  const { query, mode = "precise", ranker, as_of, known_at } = args;
+  const { query, mode, ranker, as_of, known_at } = args;
   const load = useLoad(() => read("explain", { query, mode, ranker, as_of, known_at, limit, ...selection(args) }), [JSON.stringify(args), limit]);
   return html`<div aria-busy=${load.busy}><${Loaded} of=${load}>${(found) => html`
     <${Summary} found=${found} />
-    ${found.answers.map((hit) => html`<${Hit} key=${hit.id} hit=${hit} found=${found} />`)}
-    ${!found.answers.length && html`<div class="card card-empty"><h2>Nothing relevant is known.</h2>
-      <p class="faint">${found.candidates ? `${plural(found.candidates, "memory was", "memories were")} compared; none is likely to answer this.` : "No memory has a word or a meaning in common with this."}</p>
-      ${mode === "precise" && found.candidates > 0 && html`<${Button} onClick=${() => change({ mode: "recall" })}>Show everything close</${Button}>`}</div>`}
+    ${!found.answers.some((hit) => hit.relevant) && html`<div class="card card-empty"><h2>Nothing relevant is known.</h2>
+      <p class="faint">${found.candidates ? `${plural(found.candidates, "memory was", "memories were")} compared; none is likely to answer this.` : "No memory has a word or a meaning in common with this."}</p></div>`}
+    <${Hits} of=${found.answers.filter((hit) => hit.relevant)} found=${found} />
+    ${found.answers.some((hit) => !hit.relevant) && html`<p class="below">Probably not relevant</p>`}
+    <${Hits} of=${found.answers.filter((hit) => !hit.relevant)} found=${found} />
+    ${found.mode === "precise" && found.left_out.min_score > 0 && html`<${Button} onClick=${() => change({ mode: "recall" })}>Show weaker ones</${Button}>`}
     ${found.left_out.limit > 0 && limit < 100 && html`<${Button} onClick=${() => setLimit(limit < 50 ? 50 : 100)}>Show more</${Button}>`}
     ${found.nearly?.length > 0 && html`<${Card} title="Just below the minimum score"><ul class="items">${found.nearly.map((hit) => html`<li key=${hit.id}>
       <${MemoryLink} id=${hit.id} title=${hit.content} /><div class="meta">${score(hit.score)}</div></li>`)}</ul></${Card}>`}`}</${Loaded}></div>`;
@@ -99,6 +99,7 @@ function Summary({ found }) {
     ${!found.model && html`<span>compared by words only</span>`}</p>`;
 }
 
+const Hits = ({ of, found }) => of.map((hit) => html`<${Hit} key=${hit.id} hit=${hit} found=${found} />`);
 const score = (value) => (value >= 0.1 ? percent(value) : `${(value * 100).toFixed(1)} %`);
 
 function Hit({ hit, found }) {
