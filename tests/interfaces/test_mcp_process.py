@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from jsonschema import validate
 from mcp import Client, StdioServerParameters, stdio_client
 
 from memory_mesh import MemoryMesh
@@ -172,6 +173,63 @@ def test_two_servers_and_the_command_line_share_one_store(environment, tmp_path)
         assert {f"{kind} note {at}" for kind in ("web", "pipe") for at in range(20)} <= texts
         assert {f"shell note {at}" for at in range(3)} <= texts
         assert all(isinstance(verdict, Sound) for verdict in mesh.verify())
+
+
+# --- what the tools declare ---
+
+# A value for each parameter that a tool requires, by its name.
+GIVEN = {
+    "content": "The deploy key rotates on Mondays.", "text": "The deploy key rotates on Mondays.",
+    "memory_type": "decision", "type": "related", "query": "deploy key", "task": "deploy",
+    "goal": "deploy with a token", "signal": "helpful", "error_pattern": "token_expired",
+    "preventative_rule": "Refresh the token before a deploy.", "situation": "It failed.",
+    "oversight": "The expiry was not read.", "fix": "A new token.", "severity": "high",
+    "applicable_scope": "deploys", "session_id": "mine", "items": [{"content": "one of many"}],
+    "messages": [{"role": "user", "content": "I prefer tea."}], "keep": "new",
+    "title": "Deploys", "success": True, "agent_output": "Done.", "rationales": ["It is needed."],
+}  # fmt: skip
+FURTHER = {
+    "forget": ["id"], "get": ["id"], "update": ["content"], "heritage": ["rationales"],
+}  # fmt: skip
+# They need what is not in this store, such as a conflict, or would write into the working folder.
+REFUSED = {
+    "episode_digest", "episode_summary", "ingest_skill", "lesson_to_skill", "notes_add",
+    "resolve_conflict", "review_activate", "review_keep_both", "review_reject", "review_undo",
+    "confirm_change", "skill_feedback", "trace_decisions", "trace_show", "undo_change",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_every_tool_answers_with_data_that_its_schema_allows(environment, tmp_path, way) -> None:
+    words = ("--store", f"sqlite:///{tmp_path}/m.db", "--session", "mine", "--toolset", "all")
+    seen, refused = set[str](), set[str]()
+
+    async def use(client: Client) -> None:
+        async with client:  # it refuses data that the schema of the tool does not allow
+            ids = [
+                (await client.call_tool("remember", {"content": f"Memory {at}."}))
+                .structured_content["ids"][0]
+                for at in range(2)
+            ]  # fmt: skip
+            tools = (await client.list_tools()).tools
+            for tool in sorted(tools, key=lambda tool: tool.name == "forget"):
+                names = [*tool.input_schema.get("required", []), *FURTHER.get(tool.name, ())]
+                others = dict.fromkeys(("target_id", "older"), ids[1])
+                given = {name: others.get(name, GIVEN.get(name, ids[0])) for name in names}
+                result = await client.call_tool(tool.name, given)
+                seen.add(tool.name)
+                if result.is_error:
+                    refused.add(tool.name)
+                else:
+                    validate(result.structured_content, tool.output_schema)
+
+    if way == "stdio":
+        asyncio.run(use(over_stdio(environment, *words)))
+    else:
+        with over_http(environment, *words) as port:
+            asyncio.run(use(Client(f"http://127.0.0.1:{port}/mcp")))
+    assert len(seen) > 75
+    assert refused == REFUSED
 
 
 # --- malformed requests ---

@@ -16,7 +16,6 @@ from typing import IO, TYPE_CHECKING, TextIO
 
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, not_installed
 from memory_mesh.core.model.background import wait
-from memory_mesh.flows.traces.index import MAX_RESULT_CHARS
 from memory_mesh.interfaces.operation import Kind
 from memory_mesh.interfaces.render.output import (
     NAME,
@@ -30,7 +29,6 @@ from memory_mesh.interfaces.render.output import (
     size,
     table,
 )
-from memory_mesh.interfaces.render.records import trace_recorded, traces_similar
 from memory_mesh.interfaces.values import Call
 from memory_mesh.interfaces.verbs import COMMANDS, GROUPS, parameters
 from memory_mesh.system import open_regular
@@ -66,9 +64,12 @@ def init(call: Call) -> Answer:
 
 
 def mcp(call: Call) -> Answer:
+    from memory_mesh.interfaces.mcp import handshake
+
     with _server_installed():
+        wire = handshake.begin(call)
         from memory_mesh.interfaces.mcp import server
-    return server.serve(call)
+    return server.serve(call, wire)
 
 
 def serve(call: Call) -> Answer:
@@ -537,11 +538,12 @@ def _values_or_flags(command: str, before: list[str], last: str) -> list[str]:
 
 _NOT_STARTED, _INTERRUPTED, _SIGNALLED = 127, 130, 128
 _PIECE = 65_536
-_MAX_KEPT = 4 * MAX_RESULT_CHARS  # bytes of the beginning, and of the end
 
 
 def record_trace(call: Call) -> Answer:
     """Record what the flags say or, with a command, run it and record how it went."""
+    from memory_mesh.interfaces.render.records import trace_recorded
+
     given = dict(call.arguments)
     words = [str(word) for word in given.pop("command", ()) or ()]  # type: ignore[attr-defined]
     if not words:
@@ -556,6 +558,8 @@ def record_trace(call: Call) -> Answer:
 
 def similar_traces(call: Call) -> Answer:
     """Find executions with a similar goal, within a range of times."""
+    from memory_mesh.interfaces.render.records import traces_similar
+
     given = dict(call.arguments)
     window = given.pop("since", None), given.pop("until", None)
     with call.mesh() as mesh:
@@ -565,6 +569,8 @@ def similar_traces(call: Call) -> Answer:
 
 def _run(call: Call, words: Sequence[str], given: dict[str, object]) -> Answer:
     """Run a command; its output goes through, and its exit code is that of this program."""
+    from memory_mesh.interfaces.render.records import trace_recorded
+
     code = 0
     run = {name: given.pop(name) for name in ("goal", "plan") if name in given}
     try:
@@ -626,16 +632,19 @@ class _Kept:
     secret is cut before it is masked."""
 
     def __init__(self) -> None:
+        from memory_mesh.flows.traces.index import MAX_RESULT_CHARS
+
         self._start, self._end = bytearray(), bytearray()
+        self._max = 4 * MAX_RESULT_CHARS  # bytes of the beginning, and of the end
         self.size = 0  # of all that was written
 
     def add(self, piece: bytes) -> None:
         self.size += len(piece)
-        room = _MAX_KEPT - len(self._start)
+        room = self._max - len(self._start)
         self._start += piece[:room]
         self._end += piece[room:]
-        if len(self._end) > 2 * _MAX_KEPT:  # not for each piece, because it moves the rest
-            del self._end[:-_MAX_KEPT]
+        if len(self._end) > 2 * self._max:  # not for each piece, because it moves the rest
+            del self._end[: -self._max]
 
     @property
     def text(self) -> str:
