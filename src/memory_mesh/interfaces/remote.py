@@ -23,7 +23,7 @@ Schema = dict[str, object]
 OPERATIONS = tuple(map(completed, TABLE))
 
 # Fields of results that describe the machine of the server or its other users; no client sees them.
-_LOCAL_FIELDS = frozenset({"db_path", "source_file_path", "spent_today", "spent_in_all"})
+LOCAL_FIELDS = frozenset({"db_path", "source_file_path", "spent_today", "spent_in_all"})
 _SCHEMAS: Mapping[Kind, Schema] = {
     Kind.INTEGER: {"type": "integer"},
     Kind.FRACTION: {"type": "number", "minimum": 0, "maximum": 1},
@@ -76,7 +76,7 @@ def data_of(done: Answer) -> dict[str, object]:
     return {
         name: without_nulls(_without_local(part))
         for name, part in done.data.items()
-        if name not in _LOCAL_FIELDS
+        if name not in LOCAL_FIELDS
     }
 
 
@@ -195,7 +195,7 @@ _TYPES: Mapping[Kind, tuple[str, Callable[[object], bool]]] = {
 
 def _without_local(value: object) -> object:
     if isinstance(value, Mapping):
-        kept = ((name, part) for name, part in value.items() if name not in _LOCAL_FIELDS)
+        kept = ((name, part) for name, part in value.items() if name not in LOCAL_FIELDS)
         return {
             name: part if name in STORED_VALUES else _without_local(part) for name, part in kept
         }
