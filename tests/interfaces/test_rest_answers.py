@@ -9,12 +9,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from judging import BERLIN, MUNICH, give_judge
+from memory_mesh import InvalidInput, MemoryMesh, MemoryMeshError, TooLarge
 from memory_mesh.interfaces import remote
-from memory_mesh.interfaces.operation import Effect, Interface
+from memory_mesh.interfaces.operation import Interface, Kind, Operation, Parameter
 from memory_mesh.interfaces.rest.openapi import path_of
 from memory_mesh.testing.fakes import FakeClock
 
-from .rest_server import running
+from .rest_server import running, token
+from .test_remote import minimal
 
 OPERATIONS = {one.name: one for one in remote.exposed(Interface.REST)}
 # A sound store has no broken chain, and the fake embedder no vectors of words.
@@ -45,8 +47,8 @@ class Calls:
         path = path_of(operation)
         answer = self.client.post(path, json=arguments)
         assert answer.status_code == 200, (name, answer.text)
-        for method in ("post", *(["get"] if operation.effect is Effect.READ else [])):
-            described = self.spec["paths"][path][method]["responses"]["200"]
+        for method in self.spec["paths"][path].values():
+            described = method["responses"]["200"]
             schema = described["content"]["application/json"]["schema"]
             assert schema.keys() == {"$ref"}
             whole = {**schema, "components": self.spec["components"]}
@@ -269,3 +271,110 @@ def upkeep(call: Calls, clock: FakeClock) -> None:
     call("delete", id=id_)
     call("forget", id=call("list")["memories"][0]["id"], verify=True)
     call("delete-all", session_id="s1")
+
+
+# --- the rest of the description ---
+
+BOUNDED = [
+    (operation, parameter)
+    for operation in OPERATIONS.values()
+    for parameter in operation.parameters
+    if parameter.kind is Kind.INTEGER or parameter.max_ is not None or not parameter.blank
+]
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryMesh]:
+    folder = tmp_path_factory.mktemp("folders")
+    folders = {"notes_dir": str(folder / "notes"), "traces_dir": str(folder / "traces")}
+    with MemoryMesh("memory://", embedder="none", **folders) as mesh:  # type: ignore[arg-type]
+        mesh.add("The deploy key rotates.")
+        mesh.ingest_skill(SKILL)
+        yield mesh
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameter"), BOUNDED, ids=lambda one: one.name.replace(" ", "-")
+)
+def test_a_value_beyond_its_bounds_is_refused_and_one_at_them_is_not(
+    mesh: MemoryMesh, operation: Operation, parameter: Parameter
+) -> None:
+    described: Any = remote.schema(operation)["properties"]
+    bounds = described[parameter.name].get("items", described[parameter.name])
+    inside, outside = list[object](), list[object]()
+    for name, step in (("minimum", -1), ("maximum", 1)):
+        if name in bounds:
+            inside.append(bounds[name])
+            outside.append(bounds[name] + step)
+    if "maxLength" in bounds:
+        inside.append("x" * bounds["maxLength"])
+        outside.append("x" * (bounds["maxLength"] + 1))
+    outside += [" "] if "pattern" in bounds else []
+    assert outside
+    given = {**minimal(operation), **VALID.get(operation.name, {})}
+    of_skill = operation.name == "skill-feedback"
+    stored = mesh.list_skills()[0].id if of_skill else mesh.get_all()[0].id
+    given |= {name: stored for name in given if name in ("id", "memory_id")}
+    for value in outside:
+        with pytest.raises((InvalidInput, TooLarge)):
+            remote.call(mesh, operation, _with(given, parameter, value))
+    for value in inside:
+        error = _error(mesh, operation, _with(given, parameter, value))
+        assert not error.startswith(f"{parameter.name} "), (operation.name, error)
+
+
+def _error(mesh: MemoryMesh, operation: Operation, given: dict[str, object]) -> str:
+    try:
+        remote.call(mesh, operation, given)
+    except MemoryMeshError as error:
+        return str(error)
+    return ""
+
+
+VALID: dict[str, dict[str, object]] = {
+    "store-many": {"items": [{"content": "x"}]},
+    "lane judge": {"messages": [{"role": "user", "content": "x"}]},
+    "ingest-skill": {"yamo_text": SKILL},
+}
+
+
+def _with(given: dict[str, object], parameter: Parameter, value: object) -> dict[str, object]:
+    return {**given, parameter.name: [value] if parameter.repeated else value}
+
+
+def test_a_wrong_method_is_answered_with_all_methods_of_the_path(tmp_path: Path) -> None:
+    with running(tmp_path) as (client, _):
+        paths = client.get("/openapi.json").json()["paths"]
+        for path, methods in paths.items():
+            answer = client.delete(path)
+            assert answer.status_code == 405
+            assert answer.headers["allow"] == ", ".join(sorted(map(str.upper, methods)))
+
+
+def test_a_token_is_described_as_optional_until_there_is_one(tmp_path: Path) -> None:
+    with running(tmp_path) as (client, server):
+        spec = client.get("/openapi.json").json()
+        assert spec["security"] == [{}, {"bearer": []}]
+        token(server, "own")
+        spec = client.get("/openapi.json").json()
+        assert spec["security"] == [{"bearer": []}]
+        own = {
+            path for path, one in spec["paths"].items() if one.get("get", {}).get("security") == []
+        }
+        assert own == {"/health", "/ready"}
+        assert all("security" not in one.get("post", {}) for one in spec["paths"].values())
+
+
+def test_every_route_has_a_description_and_a_tag_that_is_described(tmp_path: Path) -> None:
+    with running(tmp_path) as (client, _):
+        spec = client.get("/openapi.json").json()
+    tags = {one["name"] for one in spec["tags"] if one["description"]}
+    routes = [one for path in spec["paths"].values() for one in path.values()]
+    assert {tag for one in routes for tag in one["tags"]} == tags
+    assert all(one["description"].startswith(one["summary"]) for one in routes)
+    assert spec["servers"]
+    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    assert all(
+        one["responses"]["default"]["content"] == {"application/problem+json": problem}
+        for one in routes
+    )

@@ -24,11 +24,13 @@ OPERATIONS = tuple(map(completed, TABLE))
 
 # Fields of results that describe the machine of the server or its other users; no client sees them.
 LOCAL_FIELDS = frozenset({"db_path", "source_file_path", "spent_today", "spent_in_all"})
+_MAX_INTEGER = 10**18 - 1
 _SCHEMAS: Mapping[Kind, Schema] = {
     Kind.INTEGER: {"type": "integer"},
     Kind.FRACTION: {"type": "number", "minimum": 0, "maximum": 1},
     Kind.OBJECT: {"type": "object"},
     Kind.SWITCH: {"type": "boolean"},
+    Kind.TIME: {"type": "string", "format": "date-time"},
     Kind.DURATION: {"type": "string", "pattern": "^[0-9]{1,6}[smhd]$"},
     Kind.HEAD: {"type": "string", "pattern": "^[1-9][0-9]{0,14}:[0-9a-f]{64}$"},
 }
@@ -42,6 +44,14 @@ def exposed(interface: Interface) -> tuple[Operation, ...]:
 def name_in(interface: Interface, operation: Operation) -> str:
     """Return the name of an operation in an interface, such as `lane store`."""
     return operation.aliases.get(interface, operation.name)
+
+
+def headings() -> dict[str, str]:
+    """Return the heading of each operation by name: its own, or that of the command it varies."""
+    found, heading = {}, ""
+    for operation in OPERATIONS:
+        heading = found[operation.name] = operation.heading or heading
+    return found
 
 
 def summary(operation: Operation) -> str:
@@ -143,6 +153,12 @@ def _described(parameter: Parameter) -> Schema:
     one: Schema = dict(_SCHEMAS.get(_kind(parameter), {"type": "string"}))
     if parameter.choices and not parameter.is_yes_no:
         one["enum"] = list(parameter.choices.values())
+    elif one == {"type": "integer"}:
+        largest = _MAX_INTEGER if parameter.max_ is None else parameter.max_
+        one |= {"minimum": parameter.min_, "maximum": largest}
+    elif one == {"type": "string"}:
+        one |= {} if parameter.max_ is None else {"maxLength": parameter.max_}
+        one |= {} if parameter.blank else {"pattern": r"\S"}
     if parameter.kind is Kind.DURATION and default is not None:
         default = parameter.shown_default
     whole: Schema = {"type": "array", "items": one} if parameter.repeated else one
@@ -181,7 +197,7 @@ def _single(parameter: Parameter, given: object) -> object:
 
 
 def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MAX_INTEGER
 
 
 _TEXT: tuple[str, Callable[[object], bool]] = ("a text", lambda value: isinstance(value, str))

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mesh.api.aio import to_thread
@@ -25,11 +26,13 @@ from memory_mesh.interfaces.render.output import outcome, to_json
 from memory_mesh.interfaces.rest import connections, requests
 from memory_mesh.interfaces.rest.access import check_origin
 from memory_mesh.interfaces.rest.openapi import (
+    ABOUT,
     INGEST,
     METRICS,
     Json,
     complete,
     described,
+    methods_of,
     path_of,
     plain,
 )
@@ -53,16 +56,14 @@ _HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
 }
 _IDLE_SECONDS = 1.0
+_NOT_ALLOWED = 405
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def build(server: Server) -> FastAPI:
     """Return the application of a server."""
     app = FastAPI(
-        title="memory-mesh",
-        version="1",
-        description="Memory for AI agents. Every verb of the command line that is not about the "
-        "machine of the server.",
+        **ABOUT,
         docs_url=None,  # it would load scripts of another site
         redoc_url=None,
         openapi_url=None,  # `_openapi` serves it
@@ -74,7 +75,7 @@ def build(server: Server) -> FastAPI:
         *(
             (method, path_of(one), partial(_call, server, one), described(one, method))
             for one in remote.exposed(Interface.REST)
-            for method in (("GET", "POST") if one.effect is Effect.READ else ("POST",))
+            for method in methods_of(one)
         ),
         ("POST", "/v1/ingest", partial(requests.ingest, server), INGEST),
         ("GET", "/health", _health, plain("health", "Whether the server runs.")),
@@ -119,7 +120,9 @@ async def _ready(server: Server, request: Request) -> Response:
 async def _openapi(server: Server, app: FastAPI, request: Request) -> Response:
     if server.private:
         server.admit(request)
-    return JSONResponse(app.openapi())
+    bearer: dict[str, list[str]] = {"bearer": []}
+    security = [bearer] if server.needs_login() else [{}, bearer]
+    return JSONResponse({**app.openapi(), "security": security})
 
 
 async def _metrics(server: Server, request: Request) -> Response:
@@ -143,7 +146,13 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  (registered for it)
-    return requests.response(requests.from_http(error), dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == _NOT_ALLOWED:  # Starlette names the methods of one route of the path
+        app: FastAPI = request.app
+        routes = (one for one in app.routes if one.matches(request.scope)[0] is not Match.NONE)
+        allowed = (getattr(one, "methods", None) or () for one in routes)
+        headers["Allow"] = ", ".join(sorted({method for one in allowed for method in one}))
+    return requests.response(requests.from_http(error), headers)
 
 
 class Gate:

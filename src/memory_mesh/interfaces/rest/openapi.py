@@ -8,6 +8,7 @@ something else. A field that may be null is left out of an answer when it is.
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -28,10 +29,19 @@ from memory_mesh.core.notes import Fault, Relevance
 from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.core.traces.schema import Step as TraceStep
 from memory_mesh.interfaces import remote
-from memory_mesh.interfaces.operation import Effect, Interface, Operation
+from memory_mesh.interfaces.operation import Effect, Interface, Kind, Operation
 from memory_mesh.interfaces.remote import LOCAL_FIELDS, Schema
 from memory_mesh.interfaces.rest.access import SCOPE_HEADERS
 from memory_mesh.interfaces.rest.requests import KEY_HEADER, SCHEMA, takes_key
+from memory_mesh.interfaces.verbs import (
+    CHANGE,
+    DELETE,
+    LEARN,
+    MAINTAIN,
+    READ,
+    REVIEW,
+    STORE,
+)
 
 # --- routes ---
 
@@ -42,7 +52,7 @@ _STATUS: Schema = {
     "additionalProperties": False,
 }  # fmt: skip
 _PLAIN_TEXT = {"schema": {"type": "string"}}
-_NAME = {"type": "string", "minLength": 1, "maxLength": 200}
+_NAME = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"\S"}
 _ABOUT = {
     "Memory-User": "the user whose memory it is; by default that of the token",
     "Memory-Agent": "read and write as this agent",
@@ -56,15 +66,39 @@ _SCOPE = [
 _KEY = {
     "name": KEY_HEADER,
     "in": "header",
-    "schema": _NAME,
+    "schema": {"type": "string", "pattern": r"\S"},
     "description": "a repeated request with this key stores once",
 }
-_SECURITY: list[dict[str, list[str]]] = [{"bearer": []}]
+# What `FastAPI` is told about all of it.
+ABOUT: dict[str, Any] = {
+    "title": "memory-mesh",
+    "version": "1",
+    "description": "Memory for AI agents. Every verb of the command line that is not about the "
+    "machine of the server.",
+    "contact": {"name": "memory-mesh"},
+    "servers": [{"url": "/", "description": "This server"}],
+    "openapi_tags": [
+        {"name": STORE, "description": "Store memories, learnings, notes and traces."},
+        {"name": READ, "description": "Search memories, and read one or many."},
+        {"name": LEARN, "description": "Draw lessons, reflections and skills from memories."},
+        {"name": CHANGE, "description": "Change, link, pin and archive memories."},
+        {"name": REVIEW, "description": "Decide about quarantined memories and conflicts."},
+        {"name": DELETE, "description": "Erase memories for good."},
+        {"name": MAINTAIN, "description": "Tidy up, and read the log and the audit chains."},
+        {"name": "Server", "description": "Whether the server runs, and its metrics."},
+    ],
+}
 
 
 def path_of(operation: Operation) -> str:
     """Return the path of an operation, such as `/v1/lane/store`."""
     return f"/v1/{remote.name_in(Interface.REST, operation).replace(' ', '/')}"
+
+
+def methods_of(operation: Operation) -> tuple[str, ...]:
+    """Return the methods of the route of an operation: a query has no objects."""
+    takes_objects = any(one.kind is Kind.OBJECT for one in operation.parameters)
+    return ("POST",) if takes_objects or operation.effect is not Effect.READ else ("GET", "POST")
 
 
 def described(operation: Operation, method: str) -> dict[str, Any]:
@@ -97,20 +131,19 @@ def described(operation: Operation, method: str) -> dict[str, Any]:
     }
     return {
         "summary": remote.summary(operation),
-        "operation_id": name
-        if method == "POST" or operation.effect is not Effect.READ
-        else f"{name}_by_query",
-        "tags": [operation.heading or "More"],
+        "operation_id": name if method == "POST" else f"{name}_by_query",
+        "tags": [remote.headings()[operation.name]],
         "response_class": Json,
         "responses": {"default": _PROBLEM},
-        "openapi_extra": {**extra, **marks, "security": _SECURITY},
+        "openapi_extra": {**extra, **marks},
     }
 
 
 def plain(name: str, summary: str) -> dict[str, Any]:
     """Return what FastAPI is told about a route without arguments that needs no token."""
     return {"summary": summary, "operation_id": name, "tags": ["Server"], "response_class": Json,
-            "responses": {200: _json(_STATUS), "default": _PROBLEM}}  # fmt: skip
+            "responses": {200: _json(_STATUS), 503: _json(_STATUS), "default": _PROBLEM},
+            "openapi_extra": {"security": []}}  # fmt: skip
 
 
 def complete(app: FastAPI) -> None:
@@ -119,17 +152,20 @@ def complete(app: FastAPI) -> None:
 
     def whole() -> dict[str, Any]:
         schema = made()  # FastAPI makes it once
-        parts = schema.setdefault("components", {})
-        schemas: Schema = {"Problem": SCHEMA}
-        parts["schemas"] = schemas
+        components: Schema = {"Problem": SCHEMA}
         for operation in remote.exposed(Interface.REST):
-            answered = _json(answer(operation, schemas))
+            answered = _json(answer(operation, components))
             for route in schema["paths"][path_of(operation)].values():
                 route["responses"]["200"] = answered
-        parts["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+        for route in schema["paths"].values():
+            for one in route.values():
+                one["description"] = one["summary"]
+                one["summary"] = one["summary"].partition(". ")[0].removesuffix(".")
+        bearer = {"type": "http", "scheme": "bearer"}
+        schema["components"] = {"schemas": components, "securitySchemes": {"bearer": bearer}}
         return schema
 
-    app.openapi = whole  # type: ignore[method-assign]  # as FastAPI documents it
+    app.openapi = cache(whole)  # type: ignore[method-assign]  # as FastAPI documents it
 
 
 def _json(schema: dict[str, object]) -> dict[str, object]:
@@ -149,7 +185,13 @@ METRICS: dict[str, Any] = {
     "tags": ["Server"], "response_class": PlainTextResponse,
     "responses": {200: {"description": "The metrics", "content": {"text/plain": _PLAIN_TEXT}},
                   "default": _PROBLEM},
-    "openapi_extra": {"security": _SECURITY},
+}  # fmt: skip
+_EVENT: Schema = {
+    "type": "object", "required": ["event", "data"],
+    "properties": {
+        "event": {"enum": ["progress", "done", "error"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
 }  # fmt: skip
 INGEST: dict[str, Any] = {
     ("summary"): "Store a stream of memories, one JSON value a line, and report progress as "
@@ -157,11 +199,11 @@ INGEST: dict[str, Any] = {
     "operation_id": "ingest", "tags": ["Store"], "response_class": Events,
     "responses": {
         200: {"description": "Events: progress after each durable batch, then done or error",
-              "content": {"text/event-stream": _PLAIN_TEXT}},
+              "content": {"text/event-stream": {"schema": _EVENT}}},
         "default": _PROBLEM,
     },
     "openapi_extra": {
-        "parameters": [*_SCOPE, _KEY], "security": _SECURITY,
+        "parameters": [*_SCOPE, _KEY],
         "requestBody": {"required": True, "content": {"application/x-ndjson": _PLAIN_TEXT}},
     },
 }  # fmt: skip
