@@ -1,6 +1,7 @@
 """The answers of REST and what `/openapi.json` says about them: every operation is called, over
 memories that give each record something to say."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -378,3 +379,19 @@ def test_every_route_has_a_description_and_a_tag_that_is_described(tmp_path: Pat
         one["responses"]["default"]["content"] == {"application/problem+json": problem}
         for one in routes
     )
+
+
+def test_the_page_of_the_description_needs_no_script_and_names_every_route_and_record(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path) as (client, _):
+        spec, answer = client.get("/openapi.json").json(), client.get("/docs")
+        assert client.get("/console/style.css").status_code == 200
+    page = answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert set(re.findall(r" (/[^<]*)</code>", page)) == spec["paths"].keys()
+    links, names = set(re.findall(r"href=#(\w+)", page)), re.findall(r"<h3 id=(\w+)>", page)
+    assert sorted(spec["components"]["schemas"]) == sorted(names)
+    assert links <= set(names)
+    assert "<script" not in page
+    assert "://" not in page

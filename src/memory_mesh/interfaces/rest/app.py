@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +33,7 @@ from memory_mesh.interfaces.rest.openapi import (
     complete,
     described,
     methods_of,
+    page,
     path_of,
     plain,
 )
@@ -64,7 +65,7 @@ def build(server: Server) -> FastAPI:
     """Return the application of a server."""
     app = FastAPI(
         **ABOUT,
-        docs_url=None,  # it would load scripts of another site
+        docs_url=None,  # it would load scripts of another site; `_docs` does not
         redoc_url=None,
         openapi_url=None,  # `_openapi` serves it
         lifespan=lambda _: _lifespan(server),
@@ -82,6 +83,7 @@ def build(server: Server) -> FastAPI:
         ("GET", "/ready", partial(_ready, server), ready),
         ("GET", "/metrics", partial(_metrics, server), METRICS),
         ("GET", "/openapi.json", partial(_openapi, server, app), {"include_in_schema": False}),
+        ("GET", "/docs", partial(_docs, server, app), {"include_in_schema": False}),
     ]
     for method, path, endpoint, about in routes:
         endpoint.__doc__ = None  # FastAPI would publish that of `partial` as a description
@@ -123,6 +125,12 @@ async def _openapi(server: Server, app: FastAPI, request: Request) -> Response:
     bearer: dict[str, list[str]] = {"bearer": []}
     security = [bearer] if server.needs_login() else [{}, bearer]
     return JSONResponse({**app.openapi(), "security": security})
+
+
+async def _docs(server: Server, app: FastAPI, request: Request) -> Response:
+    if server.private:
+        server.admit(request)
+    return HTMLResponse(page(app.openapi()))
 
 
 async def _metrics(server: Server, request: Request) -> Response:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
+from html import escape
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -356,3 +357,62 @@ def _reference(record: Any, components: Schema) -> Schema:
 
 def _camel(operation: Operation) -> str:
     return operation.name.replace("-", " ").title().replace(" ", "")
+
+
+# --- the page ---
+
+
+def page(spec: Mapping[str, Any]) -> str:
+    """Return the description as a page without scripts: routes by tag, and what they answer."""
+    lines = [
+        f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{spec['info']['title']}</title>",
+        "<link rel=stylesheet href=/console/style.css><main>",
+        f"<h1>{spec['info']['title']}</h1><p>{escape(spec['info']['description'])} "
+        "<a href=/openapi.json>openapi.json</a></p>",
+    ]
+    for tag in spec["tags"]:
+        lines.append(f"<h2>{tag['name']}</h2><p>{escape(tag['description'])}</p>")
+        routes = [
+            (path, methods, next(reversed(methods.values())))  # that with a body, if there is one
+            for path, methods in spec["paths"].items()
+        ]
+        for path, methods, route in routes:
+            if tag["name"] in route["tags"]:
+                names = " ".join(sorted(map(str.upper, methods)))
+                lines.append(f"<h3><code>{names} {path}</code></h3>{_arguments(route)}")
+    for name, schema in spec["components"]["schemas"].items():
+        about = escape(schema.get("description", ""))
+        lines.append(f"<h3 id={name}>{name}</h3><p>{about}</p>{_listed(schema)}")
+    return "\n".join(lines)
+
+
+def _arguments(route: Mapping[str, Any]) -> str:
+    bodies = route.get("requestBody", {}).get("content", {})
+    answers = route["responses"]["200"]["content"]
+    listed = "".join(_listed(one["schema"]) for one in bodies.values())
+    answered = ", ".join(_type(one["schema"]) for one in answers.values())
+    return f"<p>{escape(route['description'])}</p>{listed}<p>Answers {answered}.</p>"
+
+
+def _listed(schema: Mapping[str, Any]) -> str:
+    required = schema.get("required", ())
+    rows = (
+        f"<li><b>{name}</b>{' (required)' if name in required else ''}: {_type(one)}. "
+        f"{escape(one.get('description', ''))}</li>"
+        for name, one in schema.get("properties", {}).items()
+    )
+    return f"<ul>{''.join(rows)}</ul>"
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """Return the type of a value in words, with a link to each record."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"<a href=#{name}>{name}</a>"
+    if "items" in schema:
+        return f"list of {_type(schema['items'])}"
+    if alternatives := schema.get("anyOf", ()):
+        return " or ".join(map(_type, alternatives))
+    if "enum" in schema:
+        return escape(" or ".join(map(str, schema["enum"])))
+    return str(schema.get("type", "any JSON"))
