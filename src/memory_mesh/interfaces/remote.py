@@ -188,6 +188,8 @@ def _single(parameter: Parameter, given: object) -> object:
     """Return a value of the method, or raise `InvalidInput` if the JSON value is of another
     type."""
     expected, accepts = _TYPES.get(_kind(parameter), _TEXT)
+    if parameter.kind is Kind.INTEGER and isinstance(given, float) and given.is_integer():
+        given = int(given)  # for JSON Schema 20.0 is an integer, too
     if parameter.choices and not parameter.is_yes_no:
         expected = f"one of {', '.join(parameter.choices)}"
         accepts = list(parameter.choices.values()).__contains__
