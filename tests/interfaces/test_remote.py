@@ -101,6 +101,14 @@ def test_a_schema_names_every_argument_and_the_check_agrees_with_it(operation: O
                 remote.prepare(operation, {**given, parameter.name: wrong})
 
 
+def test_a_whole_number_may_be_written_with_a_point(mesh: MemoryMesh) -> None:
+    mesh.add("The deploy key rotates.")
+    assert remote.call(mesh, BY_NAME["list"], {"limit": 1.0})["count"] == 1
+    for wrong in (1.5, float("inf"), 1e300):
+        with pytest.raises(InvalidInput, match="limit is"):
+            remote.call(mesh, BY_NAME["list"], {"limit": wrong})
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "wrong"),
     [

@@ -49,7 +49,9 @@ def test_every_remote_operation_has_a_route_with_the_schema_of_its_arguments(
     for operation in remote.exposed(Interface.REST):
         path = "/v1/" + operation.aliases.get(Interface.REST, operation.name).replace(" ", "/")
         route = paths.pop(path)
-        assert route.keys() == ({"get", "post"} if operation.effect is Effect.READ else {"post"})
+        # A query has no objects, which `lane judge` takes.
+        reads = operation.effect is Effect.READ and operation.name != "lane judge"
+        assert route.keys() == ({"get", "post"} if reads else {"post"})
         schema = route["post"]["requestBody"]["content"]["application/json"]["schema"]
         assert schema == json.loads(json.dumps(remote.schema(operation)))
         if "get" in route:

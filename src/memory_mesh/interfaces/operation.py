@@ -76,6 +76,10 @@ class Parameter:
     default_help: str = ""  # what happens without it, if the default does not say it
     # Each word, and the value it stands for.
     choices: Mapping[str, object] = field(default_factory=dict)
+    # What the method accepts: the smallest and the largest whole number, and the length of a text.
+    min_: int = 1
+    max_: int | None = None
+    blank: bool = True  # whether a text may be blank
     required: bool = False
     repeated: bool = False
     positional: bool = False

@@ -23,12 +23,14 @@ Schema = dict[str, object]
 OPERATIONS = tuple(map(completed, TABLE))
 
 # Fields of results that describe the machine of the server or its other users; no client sees them.
-_LOCAL_FIELDS = frozenset({"db_path", "source_file_path", "spent_today", "spent_in_all"})
+LOCAL_FIELDS = frozenset({"db_path", "source_file_path", "spent_today", "spent_in_all"})
+_MAX_INTEGER = 10**18 - 1
 _SCHEMAS: Mapping[Kind, Schema] = {
     Kind.INTEGER: {"type": "integer"},
     Kind.FRACTION: {"type": "number", "minimum": 0, "maximum": 1},
     Kind.OBJECT: {"type": "object"},
     Kind.SWITCH: {"type": "boolean"},
+    Kind.TIME: {"type": "string", "format": "date-time"},
     Kind.DURATION: {"type": "string", "pattern": "^[0-9]{1,6}[smhd]$"},
     Kind.HEAD: {"type": "string", "pattern": "^[1-9][0-9]{0,14}:[0-9a-f]{64}$"},
 }
@@ -42,6 +44,14 @@ def exposed(interface: Interface) -> tuple[Operation, ...]:
 def name_in(interface: Interface, operation: Operation) -> str:
     """Return the name of an operation in an interface, such as `lane store`."""
     return operation.aliases.get(interface, operation.name)
+
+
+def headings() -> dict[str, str]:
+    """Return the heading of each operation by name: its own, or that of the command it varies."""
+    found, heading = {}, ""
+    for operation in OPERATIONS:
+        heading = found[operation.name] = operation.heading or heading
+    return found
 
 
 def summary(operation: Operation) -> str:
@@ -76,7 +86,7 @@ def data_of(done: Answer) -> dict[str, object]:
     return {
         name: without_nulls(_without_local(part))
         for name, part in done.data.items()
-        if name not in _LOCAL_FIELDS
+        if name not in LOCAL_FIELDS
     }
 
 
@@ -143,6 +153,12 @@ def _described(parameter: Parameter) -> Schema:
     one: Schema = dict(_SCHEMAS.get(_kind(parameter), {"type": "string"}))
     if parameter.choices and not parameter.is_yes_no:
         one["enum"] = list(parameter.choices.values())
+    elif one == {"type": "integer"}:
+        largest = _MAX_INTEGER if parameter.max_ is None else parameter.max_
+        one |= {"minimum": parameter.min_, "maximum": largest}
+    elif one == {"type": "string"}:
+        one |= {} if parameter.max_ is None else {"maxLength": parameter.max_}
+        one |= {} if parameter.blank else {"pattern": r"\S"}
     if parameter.kind is Kind.DURATION and default is not None:
         default = parameter.shown_default
     whole: Schema = {"type": "array", "items": one} if parameter.repeated else one
@@ -172,6 +188,8 @@ def _single(parameter: Parameter, given: object) -> object:
     """Return a value of the method, or raise `InvalidInput` if the JSON value is of another
     type."""
     expected, accepts = _TYPES.get(_kind(parameter), _TEXT)
+    if parameter.kind is Kind.INTEGER and isinstance(given, float) and given.is_integer():
+        given = int(given)  # for JSON Schema 20.0 is an integer, too
     if parameter.choices and not parameter.is_yes_no:
         expected = f"one of {', '.join(parameter.choices)}"
         accepts = list(parameter.choices.values()).__contains__
@@ -181,7 +199,7 @@ def _single(parameter: Parameter, given: object) -> object:
 
 
 def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MAX_INTEGER
 
 
 _TEXT: tuple[str, Callable[[object], bool]] = ("a text", lambda value: isinstance(value, str))
@@ -195,7 +213,7 @@ _TYPES: Mapping[Kind, tuple[str, Callable[[object], bool]]] = {
 
 def _without_local(value: object) -> object:
     if isinstance(value, Mapping):
-        kept = ((name, part) for name, part in value.items() if name not in _LOCAL_FIELDS)
+        kept = ((name, part) for name, part in value.items() if name not in LOCAL_FIELDS)
         return {
             name: part if name in STORED_VALUES else _without_local(part) for name, part in kept
         }

@@ -79,7 +79,8 @@ def _words(*words: str) -> Mapping[str, object]:
 _HOSTS = _words("claude-code", "opencode")
 _SAMPLE = "mem_1760000000000_3fa9c2"
 _ID = Parameter("id", "the id of the memory", metavar="ID", bare=True)
-_ID_OR_KEY = (_ID, Parameter("key", "its key, instead of the id", metavar="KEY"))
+_ID_OR_KEY = (_ID, Parameter("key", "its key, instead of the id", metavar="KEY",
+                                max_=500, blank=False))
 _FILES = Parameter("files", "also take a note that people wrote out of its file", extent=SERVER)
 _CONFIRM = "Erase {what} of {scope} for good?"
 _SCOPE = (
@@ -94,10 +95,11 @@ _SCOPE = (
 _MEMORY = replace(_ID, name="memory_id", flag="--id")
 _SAMPLE_CONFLICT = "conflict_1760000000000_3fa9c2"
 _REASON = Parameter("reason", "why, for the history")
-_LIMIT = Parameter("limit", "the maximum number")
+_LIMIT = Parameter("limit", "the maximum number", max_=10_000)
+_ANY_LIMIT = replace(_LIMIT, max_=None)
 _METADATA = Parameter("metadata", "further metadata, as a JSON object", kind=OBJECT)
 _REPEATABLE = Parameter(
-    "idempotency_key", "a repeated call with this key stores once", metavar="KEY")
+    "idempotency_key", "a repeated call with this key stores once", metavar="KEY", blank=False)
 _DEDUPLICATE = Parameter(
     "deduplicate", "whether a text that is stored already is counted instead of stored again",
     metavar="YES_NO", choices={"yes": True, "no": False}, default_help="as configured")
@@ -118,14 +120,15 @@ _STATUS = Parameter(
     "status", "only memories of this status", metavar="STATUS",
     choices=_words("active", "superseded", "disputed", "quarantined", "archived"))
 _FILTER = Parameter(
-    "filter", "an expression such as: memory_type = 'global' AND tags = 'ops'", metavar="EXPR")
+    "filter", "an expression such as: memory_type = 'global' AND tags = 'ops'", metavar="EXPR",
+    max_=10_000, blank=False)
 _CHAIN = Parameter(
     "recalls", "the chains of memories or those of searches", flag="--chain", metavar="KIND",
     default_help="both", choices={"main": False, "recalls": True})
 _CHAIN_AGENT = Parameter(
     "agent_id", "only the chains of this agent", flag="--agent", metavar="NAME")
 _LOG = (
-    _CHAIN_AGENT, _LIMIT,
+    _CHAIN_AGENT, _ANY_LIMIT,
     Parameter("operation", "only blocks of this operation", metavar="NAME",
               choices=_words("retain", "recall", "reflect", "synthesize", "lesson")),
     _CHAIN)
@@ -145,7 +148,8 @@ _MODE = Parameter(
     "mode", "precise leaves out what is probably irrelevant, recall very little", metavar="MODE",
     choices=_words("recall", "precise"))
 _SEARCH = (
-    Parameter("query", "words to search for", kind=WORDS, metavar="QUERY", positional=True),
+    Parameter("query", "words to search for", kind=WORDS, metavar="QUERY", positional=True,
+              max_=100_000, blank=False),
     _LIMIT, _FILTER, replace(_MODE, default_help="as configured"),
     Parameter("min_score", "the lowest score to show, whatever the mode",
               default_help="set by the mode"),
@@ -155,16 +159,16 @@ _SEARCH = (
     Parameter("as_of", "what was valid at this time, as is known now; such as 2026-03-01"),
     Parameter("known_at", "what was stored and believed at this time"))
 _LANE_STORE = (
-    Parameter("content", "the text", kind=INPUT, bare=True),
+    Parameter("content", "the text", kind=INPUT, bare=True, blank=False),
     Parameter("memory_type", "what kind of learning it is", flag="--type", metavar="TYPE",
               choices=_words("correction", "decision", "commitment", "insight", "learning",
                              "confidence", "pattern_seed", "cross_agent", "workflow_note", "gap")),
     Parameter("confidence_score", "how sure it is, from 0 to 100", flag="--confidence",
-              kind=INTEGER),
+              kind=INTEGER, min_=0, max_=100),
     Parameter("entity_slugs", "what it is about, such as project:atlas", flag="--entity",
               metavar="ENTITY", default_help="found in the text"),
     Parameter("tags", "a tag", flag="--tag", metavar="TAG"),
-    Parameter("collection", "the collection to store it in", metavar="NAME",
+    Parameter("collection", "the collection to store it in", metavar="NAME", blank=False,
               default_help="the project, else memory-lane"),
     Parameter("source_chunk", "the text that it was learnt from"),
     Parameter("valid_from", "the time from which it holds"),
@@ -173,7 +177,7 @@ _LANE_STORE = (
     _METADATA, _REPEATABLE)
 _LANE_FIND = (
     _SEARCH[0], _LIMIT,
-    Parameter("collection", "search this collection only", metavar="NAME"),
+    Parameter("collection", "search this collection only", metavar="NAME", blank=False),
     Parameter("entities", "only what is about it, such as project:atlas or atlas", flag="--entity",
               metavar="ENTITY"),
     Parameter("min_score", "the lowest similarity to show", default_help="0.2, with --entity 0.15"),
@@ -193,7 +197,8 @@ _MAX_TOKENS = Parameter(
 _IDS = Parameter("ids", "show the id of each memory", kind=SWITCH, default=False, option=True,
     cli_help="with --for-model: show the id of each memory")
 _TOPIC = (
-    Parameter("topic", "what it is about", default_help="the newest memories"),
+    Parameter("topic", "what it is about", default_help="the newest memories", max_=1000,
+              blank=False),
     Parameter("include_reflections", "also read earlier reflections"),
     _REPEATABLE)
 _VERIFY = Parameter(
@@ -217,7 +222,7 @@ _TASK = (
     Parameter("agent_name", "the agent that does it", metavar="NAME"),
     Parameter("current_plan", "its plan", flag="--plan"))
 _INJECTED = (
-    Parameter("max_memories", "the maximum number of notes", flag="--limit",
+    Parameter("max_memories", "the maximum number of notes", flag="--limit", min_=0,
               default_help="that of the agent"),
     Parameter("min_importance", "leave out less important notes", metavar="WORD",
               choices=_IMPORTANCE, default_help="that of the agent"))
@@ -230,13 +235,14 @@ TABLE = (
         "scope, is counted instead.",
         method="add", view="stored", heading=STORE, effect=WRITE, exposed=EVERYWHERE,
         parameters=(
-            Parameter("content", "the text", kind=INPUT, bare=True),
+            Parameter("content", "the text", kind=INPUT, bare=True, blank=False),
             Parameter("type", _TYPE_HELP, metavar="TYPE", into="metadata"),
             Parameter("rationale", "why it is worth keeping", into="metadata"),
             Parameter("hypothesis", "what it was expected to show", into="metadata"),
             Parameter("tags", "a tag", flag="--tag", metavar="TAG", repeated=True, into="metadata"),
             _METADATA,
-            Parameter("key", "a key of yours: what is stored under it is replaced", metavar="KEY"),
+            Parameter("key", "a key of yours: what is stored under it is replaced", metavar="KEY",
+                      max_=500, blank=False),
             _DEDUPLICATE, _REPEATABLE),
         examples=('store "The deploy key rotates on Mondays."',
                   'store "Ana prefers tea." --type agent --tag people --agent concierge',
@@ -267,7 +273,7 @@ TABLE = (
         method="extract", view="extracted", heading=STORE, effect=WRITE, progress="bar",
         exposed=EVERYWHERE,
         parameters=(
-            Parameter("text", "the text", kind=INPUT, flag="--content", bare=True),
+            Parameter("text", "the text", kind=INPUT, flag="--content", bare=True, blank=False),
             Parameter("min_importance", "drop memories of lower importance"),
             _METADATA, _REPEATABLE),
         examples=("extract - < conversation.txt",
@@ -316,7 +322,7 @@ TABLE = (
         parameters=(
             _SEARCH[0],
             Parameter("max_tokens", "the maximum size of the whole text", default_help="no limit"),
-            Parameter("max_memories", "the maximum number of memories",
+            Parameter("max_memories", "the maximum number of memories", max_=1000,
                       default_help="15, with --max-tokens 100"),
             Parameter("min_score", "the lowest chance of being relevant",
                       default_help="as measured"),
@@ -381,7 +387,7 @@ TABLE = (
         method="query_lessons", view="lessons", heading=LEARN, exposed=EVERYWHERE,
         parameters=(
             Parameter("query", "what they should be relevant to", kind=WORDS, metavar="QUERY",
-                      positional=True),
+                      positional=True, max_=100_000),
             _LIMIT,
             Parameter("order_by", "the order", metavar="ORDER",
                       choices=_words("relevance", "severity DESC")),
@@ -402,24 +408,31 @@ TABLE = (
         exposed=EVERYWHERE,
         parameters=(
             Parameter("error_pattern", "a stable name of the error", flag="--pattern",
-                      metavar="NAME", into="context", required=True),
+                      metavar="NAME", max_=4000, blank=False, into="context", required=True),
             Parameter("preventative_rule", "what to do or avoid in future", flag="--rule",
-                      into="context", required=True),
-            Parameter("situation", "what happened", into="context", required=True),
-            Parameter("oversight", "what was missed", into="context", required=True),
-            Parameter("fix", "how it was resolved", into="context", required=True),
+                      max_=4000, blank=False, into="context", required=True),
+            Parameter("situation", "what happened", max_=4000, blank=False, into="context",
+                      required=True),
+            Parameter("oversight", "what was missed", max_=4000, blank=False, into="context",
+                      required=True),
+            Parameter("fix", "how it was resolved", max_=4000, blank=False, into="context",
+                      required=True),
             Parameter("severity", "how bad it was", metavar="LEVEL", into="context", required=True,
                       choices=_words("critical", "high", "medium", "low")),
             Parameter("applicable_scope", "when and where the rule applies", flag="--scope",
-                      into="context", required=True),
-            Parameter("inverse_lesson", "what succeeds instead", flag="--inverse", into="context"),
+                      max_=4000, blank=False, into="context", required=True),
+            Parameter("inverse_lesson", "what succeeds instead", flag="--inverse", into="context",
+                      max_=4000, blank=False),
             Parameter("confidence", "how sure the rule is", kind=FRACTION, into="context",
                       default_help="0.7"),
             _REPEATABLE)),
     Operation("reflect", "Store the main statements of recent memories, with their sources, as a "
         "reflection.",
         method="reflect", view="reflection", heading=LEARN, effect=WRITE, exposed=EVERYWHERE,
-        parameters=(*_TOPIC[:1], Parameter("lookback", "how many memories to read"), *_TOPIC[1:]),
+        parameters=(
+            *_TOPIC[:1],
+            Parameter("lookback", "how many memories to read", max_=1000),
+            *_TOPIC[1:]),
         examples=("reflect", "reflect --topic deploys --lookback 20")),
     Operation("synthesize", "Store the main statements of up to 100 memories, on a topic or the "
         "newest.",
@@ -430,7 +443,8 @@ TABLE = (
         method="ingest_skill", view="skill_ingested", heading=LEARN, effect=WRITE,
         exposed=EVERYWHERE,
         parameters=(
-            Parameter("yamo_text", "the text", kind=INPUT, flag="--content", bare=True),
+            Parameter("yamo_text", "the text", kind=INPUT, flag="--content", bare=True,
+                      blank=False),
             *_SKILL_METADATA),
         examples=("ingest-skill --file skills/deploy.yamo",
                   "ingest-skill --file skills/pdf --type agent", "ingest-skill - < deploy.yamo")),
@@ -481,11 +495,12 @@ TABLE = (
         method="insert_heritage", view="heritage", heading=CHANGE, effect=WRITE, exposed=EVERYWHERE,
         parameters=(
             _MEMORY,
-            Parameter("intent_chain", "an intent", flag="--intent", repeated=True, into="heritage"),
+            Parameter("intent_chain", "an intent", flag="--intent", repeated=True, max_=4000,
+                      blank=False, into="heritage"),
             Parameter("hypotheses", "what was expected", flag="--hypothesis", repeated=True,
-                      into="heritage"),
+                      max_=4000, blank=False, into="heritage"),
             Parameter("rationales", "why it was decided", flag="--rationale", repeated=True,
-                      into="heritage")),
+                      max_=4000, blank=False, into="heritage")),
         examples=(
             f'heritage {_SAMPLE} --intent "ship 1.2" --hypothesis "the cache is stale" '
                    '--rationale "two reports"',)),
@@ -493,7 +508,7 @@ TABLE = (
         method="update", view="updated", heading=CHANGE, effect=WRITE, exposed=EVERYWHERE,
         parameters=(
             _ID,
-            Parameter("content", "the new text", kind=INPUT, bare=True),
+            Parameter("content", "the new text", kind=INPUT, bare=True, blank=False),
             Parameter("metadata", "keys to set, as a JSON object; null removes a key"),
             Parameter("why", "the reason, for the history"),
             _REPEATABLE),
@@ -547,7 +562,7 @@ TABLE = (
         "first.",
         method="graph.list_quarantined", view="quarantined", heading=REVIEW, exposed=EVERYWHERE,
         extent=USER,
-        parameters=(Parameter("agent", "only those of this agent", metavar="NAME"), _LIMIT),
+        parameters=(Parameter("agent", "only those of this agent", metavar="NAME"), _ANY_LIMIT),
         examples=("quarantined", "quarantined --agent planner --limit 5")),
     Operation("conflicts", "List the claims that exclude each other and wait for a decision.",
         method="graph.conflicts", view="conflicts", heading=REVIEW, exposed=EVERYWHERE, extent=USER,
@@ -569,7 +584,8 @@ TABLE = (
         method="changes", view="changes", heading=REVIEW, exposed=EVERYWHERE,
         parameters=(
             Parameter("about", "a subject in words, or the id of a memory", kind=WORDS,
-                      positional=True, metavar="SUBJECT_OR_ID", default_help="all changes"),
+                      positional=True, metavar="SUBJECT_OR_ID", default_help="all changes",
+                      max_=100_000, blank=False),
             _LIMIT),
         examples=("changes", "changes where do I live", f"changes {_SAMPLE} --json",
                   f"changes --confirm {_SAMPLE} mem_1750000000000_81b7e0",
@@ -663,7 +679,7 @@ TABLE = (
         parameters=(
             _APPLY,
             Parameter("max_digests", "the maximum number of digests"),
-            Parameter("min_cluster_size", "the smallest group that gets a digest")),
+            Parameter("min_cluster_size", "the smallest group that gets a digest", min_=2)),
         examples=("consolidate", "consolidate --apply")),
     Operation("compress", "Store digests of the largest groups of linked memories: their main "
         "sentences, with links to the originals.",
@@ -671,7 +687,7 @@ TABLE = (
         progress="bar", exposed=EVERYWHERE, extent=USER,
         parameters=(
             Parameter("max_digests", "the maximum number of digests"),
-            Parameter("min_cluster_size", "the smallest group"),
+            Parameter("min_cluster_size", "the smallest group", min_=2),
             Parameter("archive_originals", "archive what has a digest, except pinned ones"),
             Parameter("agent", "only memories of this agent", metavar="NAME")),
         examples=("compress", "compress --max-digests 20 --archive-originals")),
@@ -686,19 +702,19 @@ TABLE = (
         method="notes.append", view="note_added", heading=STORE, effect=WRITE, exposed=EVERYWHERE,
         extent=SERVER,
         parameters=(
-            Parameter("title", "the title; it gives the file its name", bare=True),
-            Parameter("content", "the text", kind=INPUT),
+            Parameter("title", "the title; it gives the file its name", bare=True, blank=False),
+            Parameter("content", "the text", kind=INPUT, blank=False),
             Parameter("when_to_use", "a pattern of tasks that need it, such as auth|login",
-                      flag="--when", metavar="PATTERN", default_help="the title"),
-            Parameter("tags", "a tag", flag="--tag", metavar="TAG"),
+                      flag="--when", metavar="PATTERN", default_help="the title", blank=False),
+            Parameter("tags", "a tag", flag="--tag", metavar="TAG", blank=False),
             Parameter("importance", "how much it matters", metavar="WORD", choices=_IMPORTANCE),
             Parameter("discovered_by", "who found it out", metavar="NAME",
-                      default_help="the agent of the memory"),
+                      default_help="the agent of the memory", blank=False),
             Parameter("discovered_at", "when, such as 2026-03-01", default_help="now"),
-            Parameter("discovered_in", "in which task"),
-            Parameter("source", "where it is from"),
+            Parameter("discovered_in", "in which task", blank=False),
+            Parameter("source", "where it is from", blank=False),
             Parameter("related_memories", "the file of a related note", flag="--related",
-                      metavar="FILE"),
+                      metavar="FILE", blank=False),
             Parameter("valid_from", "not used before this time"),
             Parameter("valid_until", "not used after this time"),
             Parameter("claim", "what it claims, as JSON with subject, predicate and value")),
@@ -711,12 +727,13 @@ TABLE = (
         exposed=EVERYWHERE, extent=SERVER,
         parameters=(
             Parameter("agent_output", "the report of the agent", kind=INPUT, flag="--report",
-                      bare=True),
-            Parameter("task", "what the agent did"),
-            Parameter("agent", "the agent", flag="--agent-name", metavar="NAME"),
+                      bare=True, max_=1_000_000),
+            Parameter("task", "what the agent did", max_=100_000, blank=False),
+            Parameter("agent", "the agent", flag="--agent-name", metavar="NAME", max_=1000,
+                      blank=False),
             Parameter("result", "how the run ended", metavar="WORD",
                       choices=_words("success", "failure", "partial")),
-            Parameter("error", "the error that it ended with"),
+            Parameter("error", "the error that it ended with", max_=1_000_000),
             Parameter("dry_run", "only show the note")),
         examples=('notes extract - --task "fix the import" --agent-name developer < report.md',)),
     Operation("notes list", "List the notes of the folder.",
@@ -790,7 +807,7 @@ TABLE = (
         method="traces.get_all", view="traces_listed", heading=READ, exposed=EVERYWHERE,
         extent=SERVER,
         parameters=(
-            Parameter("limit", "the maximum number of traces"),
+            Parameter("limit", "the maximum number of traces", max_=10_000),
             Parameter("archived", "show archived ones too")),
         examples=("trace list", "trace list --project shop --json")),
     Operation("trace show", "Show a trace.",
@@ -815,7 +832,7 @@ TABLE = (
         extent=SERVER,
         parameters=(
             Parameter("goal", "what is to be done", kind=WORDS, positional=True),
-            Parameter("limit", "the maximum number of each kind"),
+            Parameter("limit", "the maximum number of each kind", max_=10_000),
             Parameter("max_tokens", "the maximum number of tokens of the text",
                       default_help="no limit")),
         examples=('trace plan "deploy the shop"',
@@ -1132,7 +1149,8 @@ TABLE = (
     # --- for servers only: their arguments are lists and objects, or a command does more ---
     Operation("store-many", "Store many memories or chat messages, all or none. Of messages, only "
         "those after the stored turns are added.",
-        method="add_many", view="stored_many", effect=WRITE, exposed=REMOTE, progress="bar",
+        method="add_many", view="stored_many", heading=STORE, effect=WRITE, exposed=REMOTE,
+        progress="bar",
         parameters=(
             Parameter("items",
                       "each with content, and optionally metadata and key; or messages with role "
@@ -1141,20 +1159,22 @@ TABLE = (
             _METADATA, _DEDUPLICATE, _REPEATABLE)),
     Operation("lane judge", "Show what capture would keep of some messages, and what it would not "
         "keep and why. Nothing is stored.",
-        method="lane.judge", view="judged", exposed=REMOTE,
+        method="lane.judge", view="judged", heading=READ, exposed=REMOTE,
         parameters=(Parameter("messages", "each with role and content", kind=OBJECT),)),
     Operation("junk-list", "Show memories that should not be there, such as logs, questions and "
         "repetitions, and change nothing.",
-        method="lane.junk", view="junk_found", exposed=frozenset({REST}), fixed={"archive": False},
+        method="lane.junk", view="junk_found", heading=MAINTAIN, exposed=frozenset({REST}),
+        fixed={"archive": False},
         parameters=(
             Parameter("limit", "the maximum number of memories"),
             Parameter("newest", "judge only so many of the newest memories", default_help="all"))),
     Operation("graph store", "Store a memory with a claim: it corroborates or supersedes stored "
         "claims, or waits in quarantine for a review.",
-        method="graph.store", view="graph_stored", reader=_AGENT, effect=WRITE, exposed=REMOTE,
+        method="graph.store", view="graph_stored", heading=STORE, reader=_AGENT, effect=WRITE,
+        exposed=REMOTE,
         parameters=(
-            Parameter("text", "the text"),
-            Parameter("category", "what kind of memory it is"),
+            Parameter("text", "the text", blank=False),
+            Parameter("category", "what kind of memory it is", blank=False),
             Parameter("importance", "how much it matters"),
             Parameter("tags", "tags"),
             Parameter("event_time", "when it happened"),
@@ -1170,7 +1190,7 @@ TABLE = (
                       choices=_words("quarantine", "keep_active")),
             _METADATA, _REPEATABLE)),
     Operation("graph search", "Find memories, ranked by relevance, trust, recency and importance.",
-        method="graph.search", view="graph_found", reader=_AGENT, exposed=REMOTE,
+        method="graph.search", view="graph_found", heading=READ, reader=_AGENT, exposed=REMOTE,
         parameters=(
             _SEARCH[0], _LIMIT,
             Parameter("min_similarity", "the lowest similarity to show"),
@@ -1183,45 +1203,49 @@ TABLE = (
             Parameter("explain", "show how each was found and ranked"),
             *_SEARCH[-2:])),
     Operation("graph traverse", "Show the memories within some links of a memory, nearest first.",
-        method="graph.traverse", view="reached", exposed=REMOTE, extent=USER,
+        method="graph.traverse", view="reached", heading=READ, exposed=REMOTE, extent=USER,
         parameters=(
             Parameter("start_id", "the id of the memory to start from"),
-            Parameter("max_hops", "the maximum number of links, at most 20"),
+            Parameter("max_hops", "the maximum number of links", max_=20),
             Parameter("types", "follow links of these types only"))),
     Operation("graph link", "Link two memories.",
-        method="graph.link", view="linked", effect=WRITE, exposed=REMOTE, extent=USER,
+        method="graph.link", view="linked", heading=CHANGE, effect=WRITE, exposed=REMOTE,
+        extent=USER,
         parameters=_LINK),
     Operation("graph unlink", "Remove a link that graph link added.",
-        method="graph.unlink", view="unlinked", effect=WRITE, exposed=REMOTE, extent=USER,
+        method="graph.unlink", view="unlinked", heading=CHANGE, effect=WRITE, exposed=REMOTE,
+        extent=USER,
         parameters=_LINK),
     Operation("audit-verify", "Verify every audit chain, or those of an agent.",
-        method="verify", view="verdicts", exposed=frozenset({REST}), extent=SERVER,
+        method="verify", view="verdicts", heading=MAINTAIN, exposed=frozenset({REST}),
+        extent=SERVER,
         aliases={REST: "audit verify"}, progress="bar",
         parameters=(
             _CHAIN_AGENT,
             Parameter("head", "a head noted earlier, as audit head prints it", kind=HEAD),
             _CHAIN)),
     Operation("trace-record", "Record an execution.",
-        method="traces.record", view="trace_recorded", effect=WRITE, exposed=REMOTE,
+        method="traces.record", view="trace_recorded", heading=STORE, effect=WRITE, exposed=REMOTE,
         aliases={REST: "trace record"}, extent=SERVER,
         parameters=(
-            Parameter("goal", "what was to be done; the first sentence is kept"),
+            Parameter("goal", "what was to be done; the first sentence is kept",
+                      max_=100_000, blank=False),
             Parameter("status", "how it ended", choices=_words("success", "failure")),
-            Parameter("duration_ms", "how long it took"),
+            Parameter("duration_ms", "how long it took", min_=0, max_=10**15),
             Parameter("plan", "what was planned"),
             Parameter("results", "what came of it"),
-            Parameter("steps", "the steps"),
-            Parameter("learnings", "what was learnt"),
-            Parameter("decisions", "the decisions, and why"),
-            Parameter("tools_used", "the tools"),
-            Parameter("files_created", "the files that were created"))),
+            Parameter("steps", "the steps", blank=False),
+            Parameter("learnings", "what was learnt", blank=False),
+            Parameter("decisions", "the decisions, and why", blank=False),
+            Parameter("tools_used", "the tools", blank=False),
+            Parameter("files_created", "the files that were created", blank=False))),
     Operation("trace-similar", "Find earlier executions with a similar goal, of all projects: how "
         "they went, and what is recommended.",
-        method="traces.similar", view="traces_similar", exposed=REMOTE, extent=SERVER,
+        method="traces.similar", view="traces_similar", heading=READ, exposed=REMOTE, extent=SERVER,
         aliases={REST: "trace similar"},
         parameters=(
             Parameter("goal", "what is to be done"),
-            Parameter("limit", "the maximum number of traces"),
+            Parameter("limit", "the maximum number of traces", max_=10_000),
             Parameter("min_similarity", "leave out less similar ones"))),
 )
 # fmt: on

@@ -12,7 +12,8 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mesh.api.aio import to_thread
@@ -23,135 +24,20 @@ from memory_mesh.interfaces.console import routes as console
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Operation
 from memory_mesh.interfaces.render.output import outcome, to_json
 from memory_mesh.interfaces.rest import connections, requests
-from memory_mesh.interfaces.rest.access import SCOPE_HEADERS, check_origin
-from memory_mesh.interfaces.rest.requests import KEY_HEADER, SCHEMA, takes_key
+from memory_mesh.interfaces.rest.access import check_origin
+from memory_mesh.interfaces.rest.openapi import (
+    ABOUT,
+    INGEST,
+    METRICS,
+    Json,
+    complete,
+    described,
+    methods_of,
+    page,
+    path_of,
+    plain,
+)
 from memory_mesh.interfaces.rest.server import CONTENT_TYPE, Server
-
-# --- OpenAPI ---
-# The arguments of each route are those of the table of operations.
-
-_SHAPE = {"$ref": "#/components/schemas/Problem"}
-_PROBLEM = {"description": "An error", "content": {"application/problem+json": {"schema": _SHAPE}}}
-_PLAIN_TEXT = {"schema": {"type": "string"}}
-_NAME = {"type": "string", "minLength": 1, "maxLength": 200}
-_ABOUT = {
-    "Memory-User": "the user whose memory it is; by default that of the token",
-    "Memory-Agent": "read and write as this agent",
-    "Memory-Session": "the current session",
-    "Memory-Project": "store in this project, and show its memories and those without a project",
-}
-_SCOPE = [
-    {"name": name, "in": "header", "schema": _NAME, "description": _ABOUT[name]}
-    for name in SCOPE_HEADERS
-]
-_KEY = {
-    "name": KEY_HEADER,
-    "in": "header",
-    "schema": _NAME,
-    "description": "a repeated request with this key stores once",
-}
-_SECURITY: list[dict[str, list[str]]] = [{"bearer": []}]
-
-
-def path_of(operation: Operation) -> str:
-    """Return the path of an operation, such as `/v1/lane/store`."""
-    return f"/v1/{remote.name_in(Interface.REST, operation).replace(' ', '/')}"
-
-
-def described(operation: Operation, method: str) -> dict[str, Any]:
-    """Return what FastAPI is told about the route of an operation."""
-    schema: Any = remote.schema(operation)
-    extra: dict[str, object]
-    if method == "GET":
-        required = schema.get("required", [])
-        query = [
-            {
-                "name": name,
-                "in": "query",
-                "required": name in required,
-                "schema": about,
-                "description": about["description"],
-            }
-            for name, about in schema["properties"].items()
-        ]
-        extra = {"parameters": [*query, *_SCOPE]}
-    else:
-        body = {"required": True, "content": {"application/json": {"schema": schema}}}
-        extra = {
-            "requestBody": body,
-            "parameters": [*_SCOPE, *([_KEY] if takes_key(operation) else [])],
-        }
-    name = operation.name.replace(" ", "_").replace("-", "_")
-    marks = {
-        "x-memory-mesh-effect": str(operation.effect),
-        "x-memory-mesh-extent": operation.extent.name.lower(),
-    }
-    return {
-        "summary": remote.summary(operation),
-        "operation_id": name
-        if method == "POST" or operation.effect is not Effect.READ
-        else f"{name}_by_query",
-        "tags": [operation.heading or "More"],
-        "response_class": _Json,
-        "responses": {200: _json({"type": "object"}), "default": _PROBLEM},
-        "openapi_extra": {**extra, **marks, "security": _SECURITY},
-    }
-
-
-def plain(name: str, summary: str) -> dict[str, Any]:
-    """Return what FastAPI is told about a route without arguments that needs no token."""
-    return {"summary": summary, "operation_id": name, "tags": ["Server"], "response_class": _Json,
-            "responses": {200: _json({"type": "object"}), "default": _PROBLEM}}  # fmt: skip
-
-
-def complete(app: FastAPI) -> None:
-    """Add to the description what all routes share."""
-    made = app.openapi
-
-    def whole() -> dict[str, Any]:
-        schema = made()  # FastAPI makes it once
-        parts = schema.setdefault("components", {})
-        parts.setdefault("schemas", {})["Problem"] = SCHEMA
-        parts["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
-        return schema
-
-    app.openapi = whole  # type: ignore[method-assign]  # as FastAPI documents it
-
-
-def _json(schema: dict[str, object]) -> dict[str, object]:
-    return {"description": "The answer", "content": {"application/json": {"schema": schema}}}
-
-
-class _Json(Response):
-    media_type = "application/json"
-
-
-class _Events(Response):
-    media_type = "text/event-stream"
-
-
-METRICS: dict[str, Any] = {
-    "summary": "Metrics in the format of Prometheus.", "operation_id": "metrics",
-    "tags": ["Server"], "response_class": PlainTextResponse,
-    "responses": {200: {"description": "The metrics", "content": {"text/plain": _PLAIN_TEXT}},
-                  "default": _PROBLEM},
-    "openapi_extra": {"security": _SECURITY},
-}  # fmt: skip
-INGEST: dict[str, Any] = {
-    ("summary"): "Store a stream of memories, one JSON value a line, and report progress as "
-                 "server-sent events.",
-    "operation_id": "ingest", "tags": ["Store"], "response_class": _Events,
-    "responses": {
-        200: {"description": "Events: progress after each durable batch, then done or error",
-              "content": {"text/event-stream": _PLAIN_TEXT}},
-        "default": _PROBLEM,
-    },
-    "openapi_extra": {
-        "parameters": [*_SCOPE, _KEY], "security": _SECURITY,
-        "requestBody": {"required": True, "content": {"application/x-ndjson": _PLAIN_TEXT}},
-    },
-}  # fmt: skip
-
 
 # --- the application ---
 
@@ -171,17 +57,15 @@ _HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
 }
 _IDLE_SECONDS = 1.0
+_NOT_ALLOWED = 405
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def build(server: Server) -> FastAPI:
     """Return the application of a server."""
     app = FastAPI(
-        title="memory-mesh",
-        version="1",
-        description="Memory for AI agents. Every verb of the command line that is not about the "
-        "machine of the server.",
-        docs_url=None,  # it would load scripts of another site
+        **ABOUT,
+        docs_url=None,  # it would load scripts of another site; `_docs` does not
         redoc_url=None,
         openapi_url=None,  # `_openapi` serves it
         lifespan=lambda _: _lifespan(server),
@@ -192,13 +76,14 @@ def build(server: Server) -> FastAPI:
         *(
             (method, path_of(one), partial(_call, server, one), described(one, method))
             for one in remote.exposed(Interface.REST)
-            for method in (("GET", "POST") if one.effect is Effect.READ else ("POST",))
+            for method in methods_of(one)
         ),
         ("POST", "/v1/ingest", partial(requests.ingest, server), INGEST),
         ("GET", "/health", _health, plain("health", "Whether the server runs.")),
         ("GET", "/ready", partial(_ready, server), ready),
         ("GET", "/metrics", partial(_metrics, server), METRICS),
         ("GET", "/openapi.json", partial(_openapi, server, app), {"include_in_schema": False}),
+        ("GET", "/docs", partial(_docs, server, app), {"include_in_schema": False}),
     ]
     for method, path, endpoint, about in routes:
         endpoint.__doc__ = None  # FastAPI would publish that of `partial` as a description
@@ -220,24 +105,32 @@ async def _call(server: Server, operation: Operation, request: Request) -> Respo
         items = arguments.get("items")
         server.count_writes(mesh, len(items) if isinstance(items, list) and items else 1)
     data = await to_thread(remote.call, mesh, operation, arguments)
-    return _Json(to_json(data), headers=requests.next_page(request, data))
+    return Json(to_json(data), headers=requests.next_page(request, data))
 
 
 async def _health(request: Request) -> Response:
-    return _Json('{"status": "ok"}')
+    return Json('{"status": "ok"}')
 
 
 async def _ready(server: Server, request: Request) -> Response:
     if server.stopping.is_set():
-        return _Json('{"status": "stopping"}', 503)
+        return Json('{"status": "stopping"}', 503)
     await to_thread(server.mesh.get, "ready")  # reads the store; there is no such memory
-    return _Json('{"status": "ready"}')
+    return Json('{"status": "ready"}')
 
 
 async def _openapi(server: Server, app: FastAPI, request: Request) -> Response:
     if server.private:
         server.admit(request)
-    return JSONResponse(app.openapi())
+    bearer: dict[str, list[str]] = {"bearer": []}
+    security = [bearer] if server.needs_login() else [{}, bearer]
+    return JSONResponse({**app.openapi(), "security": security})
+
+
+async def _docs(server: Server, app: FastAPI, request: Request) -> Response:
+    if server.private:
+        server.admit(request)
+    return HTMLResponse(page(app.openapi()))
 
 
 async def _metrics(server: Server, request: Request) -> Response:
@@ -261,7 +154,13 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  (registered for it)
-    return requests.response(requests.from_http(error), dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == _NOT_ALLOWED:  # Starlette names the methods of one route of the path
+        app: FastAPI = request.app
+        routes = (one for one in app.routes if one.matches(request.scope)[0] is not Match.NONE)
+        allowed = (getattr(one, "methods", None) or () for one in routes)
+        headers["Allow"] = ", ".join(sorted({method for one in allowed for method in one}))
+    return requests.response(requests.from_http(error), headers)
 
 
 class Gate:

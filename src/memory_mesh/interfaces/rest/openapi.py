@@ -1,0 +1,418 @@
+"""The description of the server in OpenAPI: its routes, their arguments, and their answers.
+
+Arguments are those of the table of operations. The schema of an answer is made from the type of
+the record that the method of the operation returns, or from `_ANSWERS` if its view answers with
+something else. A field that may be null is left out of an answer when it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from html import escape
+from types import GenericAlias, NoneType, UnionType
+from typing import Any, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from fastapi import FastAPI
+from starlette.responses import PlainTextResponse, Response
+
+from memory_mesh.api.graph_methods import MemoryGraph
+from memory_mesh.api.lane_methods import MemoryLane
+from memory_mesh.api.mesh_methods import Mesh
+from memory_mesh.api.notes_methods import MemoryNotes
+from memory_mesh.api.traces_methods import MemoryTraces
+from memory_mesh.core.audit import EXPORT_NAMES, Broken, Sound
+from memory_mesh.core.claims import Trust
+from memory_mesh.core.claims.rules import MemoryExplanation
+from memory_mesh.core.graph import GraphContext
+from memory_mesh.core.model import Block, Extraction, SearchResult
+from memory_mesh.core.notes import Fault, Relevance
+from memory_mesh.core.search import Explained, Explanation
+from memory_mesh.core.traces.schema import Step as TraceStep
+from memory_mesh.interfaces import remote
+from memory_mesh.interfaces.operation import Effect, Interface, Kind, Operation
+from memory_mesh.interfaces.remote import LOCAL_FIELDS, Schema
+from memory_mesh.interfaces.rest.access import SCOPE_HEADERS
+from memory_mesh.interfaces.rest.requests import KEY_HEADER, SCHEMA, takes_key
+from memory_mesh.interfaces.verbs import (
+    CHANGE,
+    DELETE,
+    LEARN,
+    MAINTAIN,
+    READ,
+    REVIEW,
+    STORE,
+)
+
+# --- routes ---
+
+_SHAPE = {"$ref": "#/components/schemas/Problem"}
+_PROBLEM = {"description": "An error", "content": {"application/problem+json": {"schema": _SHAPE}}}
+_STATUS: Schema = {
+    "type": "object", "required": ["status"], "properties": {"status": {"type": "string"}},
+    "additionalProperties": False,
+}  # fmt: skip
+_PLAIN_TEXT = {"schema": {"type": "string"}}
+_NAME = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"\S"}
+_ABOUT = {
+    "Memory-User": "the user whose memory it is; by default that of the token",
+    "Memory-Agent": "read and write as this agent",
+    "Memory-Session": "the current session",
+    "Memory-Project": "store in this project, and show its memories and those without a project",
+}
+_SCOPE = [
+    {"name": name, "in": "header", "schema": _NAME, "description": _ABOUT[name]}
+    for name in SCOPE_HEADERS
+]
+_KEY = {
+    "name": KEY_HEADER,
+    "in": "header",
+    "schema": {"type": "string", "pattern": r"\S"},
+    "description": "a repeated request with this key stores once",
+}
+# What `FastAPI` is told about all of it.
+ABOUT: dict[str, Any] = {
+    "title": "memory-mesh",
+    "version": "1",
+    "description": "Memory for AI agents. Every verb of the command line that is not about the "
+    "machine of the server.",
+    "contact": {"name": "memory-mesh"},
+    "servers": [{"url": "/", "description": "This server"}],
+    "openapi_tags": [
+        {"name": STORE, "description": "Store memories, learnings, notes and traces."},
+        {"name": READ, "description": "Search memories, and read one or many."},
+        {"name": LEARN, "description": "Draw lessons, reflections and skills from memories."},
+        {"name": CHANGE, "description": "Change, link, pin and archive memories."},
+        {"name": REVIEW, "description": "Decide about quarantined memories and conflicts."},
+        {"name": DELETE, "description": "Erase memories for good."},
+        {"name": MAINTAIN, "description": "Tidy up, and read the log and the audit chains."},
+        {"name": "Server", "description": "Whether the server runs, and its metrics."},
+    ],
+}
+
+
+def path_of(operation: Operation) -> str:
+    """Return the path of an operation, such as `/v1/lane/store`."""
+    return f"/v1/{remote.name_in(Interface.REST, operation).replace(' ', '/')}"
+
+
+def methods_of(operation: Operation) -> tuple[str, ...]:
+    """Return the methods of the route of an operation: a query has no objects."""
+    takes_objects = any(one.kind is Kind.OBJECT for one in operation.parameters)
+    return ("POST",) if takes_objects or operation.effect is not Effect.READ else ("GET", "POST")
+
+
+def described(operation: Operation, method: str) -> dict[str, Any]:
+    """Return what FastAPI is told about the route of an operation."""
+    schema: Any = remote.schema(operation)
+    extra: dict[str, object]
+    if method == "GET":
+        required = schema.get("required", [])
+        query = [
+            {
+                "name": name,
+                "in": "query",
+                "required": name in required,
+                "schema": about,
+                "description": about["description"],
+            }
+            for name, about in schema["properties"].items()
+        ]
+        extra = {"parameters": [*query, *_SCOPE]}
+    else:
+        body = {"required": True, "content": {"application/json": {"schema": schema}}}
+        extra = {
+            "requestBody": body,
+            "parameters": [*_SCOPE, *([_KEY] if takes_key(operation) else [])],
+        }
+    name = operation.name.replace(" ", "_").replace("-", "_")
+    marks = {
+        "x-memory-mesh-effect": str(operation.effect),
+        "x-memory-mesh-extent": operation.extent.name.lower(),
+    }
+    return {
+        "summary": remote.summary(operation),
+        "operation_id": name if method == "POST" else f"{name}_by_query",
+        "tags": [remote.headings()[operation.name]],
+        "response_class": Json,
+        "responses": {"default": _PROBLEM},
+        "openapi_extra": {**extra, **marks},
+    }
+
+
+def plain(name: str, summary: str) -> dict[str, Any]:
+    """Return what FastAPI is told about a route without arguments that needs no token."""
+    return {"summary": summary, "operation_id": name, "tags": ["Server"], "response_class": Json,
+            "responses": {200: _json(_STATUS), 503: _json(_STATUS), "default": _PROBLEM},
+            "openapi_extra": {"security": []}}  # fmt: skip
+
+
+def complete(app: FastAPI) -> None:
+    """Add to the description what all routes share."""
+    made = app.openapi
+
+    def whole() -> dict[str, Any]:
+        schema = made()  # FastAPI makes it once
+        components: Schema = {"Problem": SCHEMA}
+        for operation in remote.exposed(Interface.REST):
+            answered = _json(answer(operation, components))
+            for route in schema["paths"][path_of(operation)].values():
+                route["responses"]["200"] = answered
+        for route in schema["paths"].values():
+            for one in route.values():
+                one["description"] = one["summary"]
+                one["summary"] = one["summary"].partition(". ")[0].removesuffix(".")
+        bearer = {"type": "http", "scheme": "bearer"}
+        schema["components"] = {"schemas": components, "securitySchemes": {"bearer": bearer}}
+        return schema
+
+    app.openapi = cache(whole)  # type: ignore[method-assign]  # as FastAPI documents it
+
+
+def _json(schema: dict[str, object]) -> dict[str, object]:
+    return {"description": "The answer", "content": {"application/json": {"schema": schema}}}
+
+
+class Json(Response):
+    media_type = "application/json"
+
+
+class Events(Response):
+    media_type = "text/event-stream"
+
+
+METRICS: dict[str, Any] = {
+    "summary": "Metrics in the format of Prometheus.", "operation_id": "metrics",
+    "tags": ["Server"], "response_class": PlainTextResponse,
+    "responses": {200: {"description": "The metrics", "content": {"text/plain": _PLAIN_TEXT}},
+                  "default": _PROBLEM},
+}  # fmt: skip
+_EVENT: Schema = {
+    "type": "object", "required": ["event", "data"],
+    "properties": {
+        "event": {"enum": ["progress", "done", "error"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}  # fmt: skip
+INGEST: dict[str, Any] = {
+    ("summary"): "Store a stream of memories, one JSON value a line, and report progress as "
+                 "server-sent events.",
+    "operation_id": "ingest", "tags": ["Store"], "response_class": Events,
+    "responses": {
+        200: {"description": "Events: progress after each durable batch, then done or error",
+              "content": {"text/event-stream": {"schema": _EVENT}}},
+        "default": _PROBLEM,
+    },
+    "openapi_extra": {
+        "parameters": [*_SCOPE, _KEY],
+        "requestBody": {"required": True, "content": {"application/x-ndjson": _PLAIN_TEXT}},
+    },
+}  # fmt: skip
+
+
+# --- answers ---
+
+_FACES: Mapping[str, type] = {
+    "": Mesh, "graph": MemoryGraph, "lane": MemoryLane, "notes": MemoryNotes,
+    "traces": MemoryTraces,
+}  # fmt: skip
+_NAMES = {TraceStep: "TraceStep"}  # of two records with one name
+_SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+class _Returned:
+    """Stands for the record that the method returns, or for one of its list."""
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """Return the type of each field of a record."""
+    hints = get_type_hints(record, localns={"Json": object})
+    return {one.name: hints[one.name] for one in fields(record)} if is_dataclass(record) else hints
+
+
+def _made(name: str, *bases: type, **more: Any) -> Any:
+    """Return a record with the fields of others and further ones. None takes a field away."""
+    found = {part: kind for base in bases for part, kind in _fields(base).items()} | more
+    given = {part: kind for part, kind in found.items() if kind is not None}
+    return TypedDict(name, given)  # type: ignore[operator]
+
+
+def _each(item: Any) -> Any:
+    return GenericAlias(list, (item,))
+
+
+def _list(name: str, item: Any = _Returned, **more: Any) -> dict[str, Any]:
+    return {"count": int, name: _each(item), **more}
+
+
+_OPTIONAL = str | None
+_CHAIN = {"chain": str, "kind": str, "user_id": _OPTIONAL, "agent_id": _OPTIONAL}
+_HEAD = {"number": int, "block_hash": str, "seal": _OPTIONAL, "key_id": _OPTIONAL,
+         "signature": _OPTIONAL}  # fmt: skip
+_BLOCK = {**_fields(Block), "timestamp": str}
+_HIT = _made("ExplainedResult", SearchResult, Explained, result=None)
+_SOUND = _made("SoundChain", Sound, **_CHAIN, ok=bool, signature=str, signature_checked=bool)
+_BROKEN = _made("BrokenChain", Broken, **_CHAIN, ok=bool)
+
+# The data of the views that answer with something else than a record.
+_ANSWERS: Mapping[str, dict[str, Any]] = {
+    "blocks": _list("blocks", _made("AuditBlock", **{one: _BLOCK[one] for one in EXPORT_NAMES})),
+    "changes": _list("changes"),
+    "conflicts": _list("conflicts"),
+    "context": {**_fields(GraphContext), "text": str},
+    "decisions_kept": _list("memories"),
+    "episodes": _list("episodes"),
+    "explained": {**_fields(Explanation), "answers": _each(_HIT), "nearly": _each(_HIT)},
+    "explained_memory": {
+        **_fields(MemoryExplanation), "trust": _made("TrustParts", Trust, value=float)},
+    "extracted": {**_fields(Extraction), "count": int},
+    "fenced": _list("results", text=str),
+    "found": _list("results"),
+    "graph_found": _list("results", meta=dict[str, object]),
+    "heads": _list("heads", _made("ChainHead", **_CHAIN, **_HEAD)),
+    "heritage": {"memory_id": str},
+    "history": {"id": str, "changes": _each(_Returned)},
+    "junk_found": _list("results", archived=int),
+    "lane_found": _list("results", entities=list[str]),
+    "lessons": _list("lessons"),
+    "links": _list("links"),
+    "listed": _list("memories", next=str | None),
+    "notes_injected": {"prompt": str},
+    "notes_linted": _list("faults"),
+    "notes_listed": _list("notes"),
+    "notes_matched": _list("notes", _made("NoteMatch", Relevance, score=int, rank=float)),
+    "quarantined": _list("memories"),
+    "reached": _list("reached"),
+    "runs": _list("runs"),
+    "sightings": {"id": str, "sightings": _each(_Returned)},
+    "skills_found": _list("skills"),
+    "skills_listed": _list("skills"),
+    "stats": {"total_memories": int, "total_skills": int, "status": str,
+              "by_status": dict[str, int]},
+    "stored_many": {"memories": _each(_Returned)},
+    "traces_listed": _list("traces", faults=list[Fault]),
+    "traces_similar": _list("matches"),
+    "unlinked": {"removed": bool},
+    "verdicts": {"ok": bool, "chains": _each(_SOUND | _BROKEN)},
+}  # fmt: skip
+
+
+def answer(operation: Operation, components: Schema) -> Schema:
+    """Return the schema of what an operation answers, and add the records in it to the
+    components."""
+    face, _, method = operation.method.rpartition(".")
+    record = _record(get_type_hints(getattr(_FACES[face], method))["return"])
+    parts = _ANSWERS.get(operation.view)
+    if parts is None:
+        return _schema(record, components)
+    own = {name: _each(record) for name, kind in parts.items() if kind == _each(_Returned)}
+    return _schema(_made(f"{_camel(operation)}Answer", **(parts | own)), components)
+
+
+def _record(kind: Any) -> Any:
+    """Return the first record in a type, such as that of a list or of a class of lists."""
+    if is_dataclass(kind):
+        return kind
+    inner = (*get_args(kind), *getattr(kind, "__orig_bases__", ()))
+    return next(filter(None, map(_record, inner)), None)
+
+
+def _schema(kind: Any, components: Schema) -> Schema:
+    """Return the schema of a type, without the null that answers leave out."""
+    origin, inner = get_origin(kind) or kind, [one for one in get_args(kind) if one is not NoneType]
+    if kind is object or list[object] in inner:  # any JSON
+        return {}
+    if origin in (Union, UnionType):
+        parts = [_schema(one, components) for one in inner]
+        return parts[0] if len(parts) == 1 else {"anyOf": parts}
+    if is_dataclass(kind) or is_typeddict(kind):
+        return _reference(kind, components)
+    if issubclass(origin, Enum):
+        return {"type": "string", "enum": [str(one.value) for one in origin]}
+    if issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": _schema(inner[1], components)}
+    if origin in _SCALARS:
+        return {"type": _SCALARS[origin]}
+    items: Schema = {"type": "array", "items": _schema(inner[0], components)}
+    if origin is tuple and Ellipsis not in inner:  # such as a pair of ids
+        items |= {"minItems": len(inner), "maxItems": len(inner)}
+    return items
+
+
+def _reference(record: Any, components: Schema) -> Schema:
+    name = _NAMES.get(record, record.__name__)
+    if name not in components:
+        components[name] = {}  # a record may contain others of its kind
+        found = {one: kind for one, kind in _fields(record).items() if one not in LOCAL_FIELDS}
+        about = (record.__doc__ or "") if is_dataclass(record) else ""
+        components[name] = {
+            "type": "object",
+            **({"description": " ".join(about.partition("\n\n")[0].split())} if about else {}),
+            "properties": {one: _schema(kind, components) for one, kind in found.items()},
+            "required": [one for one, kind in found.items() if NoneType not in get_args(kind)],
+            "additionalProperties": False,
+        }
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _camel(operation: Operation) -> str:
+    return operation.name.replace("-", " ").title().replace(" ", "")
+
+
+# --- the page ---
+
+
+def page(spec: Mapping[str, Any]) -> str:
+    """Return the description as a page without scripts: routes by tag, and what they answer."""
+    lines = [
+        f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{spec['info']['title']}</title>",
+        "<link rel=stylesheet href=/console/style.css><main>",
+        f"<h1>{spec['info']['title']}</h1><p>{escape(spec['info']['description'])} "
+        "<a href=/openapi.json>openapi.json</a></p>",
+    ]
+    for tag in spec["tags"]:
+        lines.append(f"<h2>{tag['name']}</h2><p>{escape(tag['description'])}</p>")
+        routes = [
+            (path, methods, next(reversed(methods.values())))  # that with a body, if there is one
+            for path, methods in spec["paths"].items()
+        ]
+        for path, methods, route in routes:
+            if tag["name"] in route["tags"]:
+                names = " ".join(sorted(map(str.upper, methods)))
+                lines.append(f"<h3><code>{names} {path}</code></h3>{_arguments(route)}")
+    for name, schema in spec["components"]["schemas"].items():
+        about = escape(schema.get("description", ""))
+        lines.append(f"<h3 id={name}>{name}</h3><p>{about}</p>{_listed(schema)}")
+    return "\n".join(lines)
+
+
+def _arguments(route: Mapping[str, Any]) -> str:
+    bodies = route.get("requestBody", {}).get("content", {})
+    answers = route["responses"]["200"]["content"]
+    listed = "".join(_listed(one["schema"]) for one in bodies.values())
+    answered = ", ".join(_type(one["schema"]) for one in answers.values())
+    return f"<p>{escape(route['description'])}</p>{listed}<p>Answers {answered}.</p>"
+
+
+def _listed(schema: Mapping[str, Any]) -> str:
+    required = schema.get("required", ())
+    rows = (
+        f"<li><b>{name}</b>{' (required)' if name in required else ''}: {_type(one)}. "
+        f"{escape(one.get('description', ''))}</li>"
+        for name, one in schema.get("properties", {}).items()
+    )
+    return f"<ul>{''.join(rows)}</ul>"
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """Return the type of a value in words, with a link to each record."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"<a href=#{name}>{name}</a>"
+    if "items" in schema:
+        return f"list of {_type(schema['items'])}"
+    if alternatives := schema.get("anyOf", ()):
+        return " or ".join(map(_type, alternatives))
+    if "enum" in schema:
+        return escape(" or ".join(map(str, schema["enum"])))
+    return str(schema.get("type", "any JSON"))
