@@ -82,7 +82,13 @@ class Conversation:
         self._now = question.at
         found = self._mesh.search(question.text, limit=_DEPTH, min_score=0.0, use_cache=False)
         every = [
-            GraphHit(**{name: getattr(hit, name) for name in hit.__dataclass_fields__})
+            GraphHit(
+                **{
+                    name: getattr(hit, name)
+                    for name in hit.__dataclass_fields__
+                    if name != "relevant"
+                }
+            )
             for hit in found
         ]
         # The same without the least likely.

@@ -95,7 +95,9 @@ PATHS: dict[str, Callable[[Place], Work]] = {
     "search": lambda here: here.mesh.search,
     "filter": lambda here: lambda text: here.mesh.search("red", filter={"content": text}),
     "format_for_model": lambda here: (
-        lambda text: here.mesh.format_for_model([here.first.copied(content=text, passage=None)])
+        lambda text: here.mesh.format_for_model(
+            [here.first.copied(content=text, passage=None, relevant=True)]
+        )
     ),
     "import": _imported,
     "context manager": lambda here: (

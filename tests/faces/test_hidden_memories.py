@@ -166,7 +166,9 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
     "mesh.search_skills": lambda mesh: mesh.search_skills(QUERY, 50),
     "mesh.list_skills": lambda mesh: mesh.list_skills(),
     "mesh.format_results": lambda mesh: mesh.format_results(mesh.search(QUERY, limit=50)),
-    "mesh.format_for_model": lambda mesh: mesh.format_for_model(mesh.search(QUERY, limit=50)),
+    "mesh.format_for_model": lambda mesh: mesh.format_for_model(
+        [hit.copied(relevant=True) for hit in mesh.search(QUERY, limit=50)]
+    ),
     "mesh.evaluate": lambda mesh: [
         (one.question.text, [mesh.get(id_) for id_ in one.question.expected])
         for one in mesh.evaluate().answered

@@ -326,7 +326,7 @@ def test_a_prompt_gets_the_passage_with_its_section_and_place(mesh: MemoryMesh) 
     mesh.add(LONG)
     hit = found(mesh)
     assert hit.passage is not None
-    prompt = mesh.format_for_model([hit])
+    prompt = mesh.format_for_model([replace(hit, relevant=True)])
     assert NEEDLE in prompt
     assert "Paragraph 3 is" not in prompt
     assert "Paragraph 3 is" in hit.content
@@ -348,7 +348,7 @@ def test_a_prompt_keeps_the_budget_of_the_embedders_tokenizer(
             f"Zeppelin number {n} is in the hangar, which is painted turquoise, as everybody knows "
             "who was there."
         )
-    hits = mesh.search("zeppelin", min_score=0.0)
+    hits = [replace(hit, relevant=True) for hit in mesh.search("zeppelin", min_score=0.0)]
     prompt = mesh.format_for_model(hits, max_tokens=max_tokens)
     assert len(prompt.split()) <= max_tokens
     assert prompt == "" or prompt.count(": Zeppelin") == 6 or "Left out: " in prompt
@@ -368,8 +368,9 @@ def test_without_a_tokenizer_a_token_has_four_characters(house: House) -> None:
     for embedder in (None, BrokenCounter(), Unknown()):
         mesh = house.mesh(embedder=embedder)
         mesh.add_many([f"{NEEDLE} Its number is {n}." for n in range(9)])
-        hits = mesh.search("zeppelin", min_score=0.0)
+        hits = [replace(hit, relevant=True) for hit in mesh.search("zeppelin", min_score=0.0)]
         whole = mesh.format_for_model(hits)
+        assert NEEDLE in whole
         assert len(mesh.format_for_model(hits, max_tokens=-(-len(whole) // 4))) == len(whole)
         assert len(mesh.format_for_model(hits, max_tokens=-(-len(whole) // 4) - 1)) < len(whole)
 
