@@ -19,6 +19,7 @@ ENGINES := $(VENV)/.engines
 SITE := $(VENV)/.site
 LITE := build/supabase/.ready
 BROWSER := $(VENV)/.browser
+PROTOCOL := build/mcp-conformance/.ready
 RESULTS := build/requirements.json
 COLLECTED := build/collected.json
 # A worker takes neighbouring tests, so what a module prepares is prepared once; who is done first takes from the other.
@@ -55,7 +56,7 @@ test: $(READY) ## run the tests, with few examples and cases: the same in every 
 test-pythons: $(READY) ## run the tests with every other supported Python that this machine has (in CI the newest), in build/, and say which
 	$(BIN)/python tools/pythons.py $(if $(filter true,$(CI)),--newest)
 
-test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) ## run every test, with many random examples and coverage of core and flows
+test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) $(PROTOCOL) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))
 	$(PYTEST) --deep $(if $(PASSED),--not-again=$(PASSED) --cov-append) --cov --cov-report=term-missing:skip-covered \
 		--req-results=$(RESULTS) --junitxml=$(dir $(RESULTS))deep.xml
@@ -151,6 +152,13 @@ $(SITE): $(READY)
 
 # Supabase's own small server, whose interface is that of PostgREST. It needs Node.js 20 or newer.
 $(LITE): tests/engines/supabase_lite/package.json tests/engines/supabase_lite/package-lock.json
+	@mkdir -p $(@D)
+	cp $^ $(@D)
+	npm ci --prefix $(@D) --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# The suite that tests servers of the Model Context Protocol. Newer versions of it need Node.js 22.
+$(PROTOCOL): tests/interfaces/mcp_conformance/package.json tests/interfaces/mcp_conformance/package-lock.json
 	@mkdir -p $(@D)
 	cp $^ $(@D)
 	npm ci --prefix $(@D) --no-audit --no-fund --loglevel=error

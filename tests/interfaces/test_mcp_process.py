@@ -23,6 +23,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.audit import Sound
 
 pytestmark = pytest.mark.deep
+ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "memory_mesh"]
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -230,6 +231,29 @@ def test_every_tool_answers_with_data_that_its_schema_allows(environment, tmp_pa
             asyncio.run(use(Client(f"http://127.0.0.1:{port}/mcp")))
     assert len(seen) > 75
     assert refused == REFUSED
+
+
+SUITE = ROOT / "build" / "mcp-conformance" / "node_modules" / ".bin" / "conformance"
+EXPECTED = Path(__file__).with_name("mcp_conformance") / "expected_failures.yaml"
+
+
+def test_the_conformance_suite_of_the_protocol_passes_in_what_the_server_declares(
+    environment, tmp_path
+) -> None:
+    with over_http(environment, "--store", f"sqlite:///{tmp_path}/m.db") as port:
+        done = subprocess.run(
+            [SUITE, "server", "--url", f"http://127.0.0.1:{port}/mcp", "--expected-failures",
+             EXPECTED],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    # Each of those that pass, so that the suite did run.
+    for name in ("server-initialize", "ping", "tools-list", "resources-list", "prompts-list"):
+        assert f"✓ {name}: 1 passed, 0 failed" in done.stdout
 
 
 # --- malformed requests ---
