@@ -461,14 +461,15 @@ def test_the_official_tools_over_stdio_by_a_flag(environment) -> None:
 def test_a_read_only_server_offers_no_tool_that_writes_and_creates_no_store(
     environment, tmp_path
 ) -> None:
-    async def use() -> tuple[list[str], bool]:
+    async def use() -> tuple[list[str], str]:
         async with over_stdio(
             environment, "--read-only", "--store", f"sqlite:///{tmp_path}/none.db"
         ) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
-            return names, (await client.call_tool("recall", {"query": "x"})).is_error
+            answer = await client.call_tool("recall", {"query": "x"})
+            return names, answer.content[0].text
 
-    assert asyncio.run(use()) == (["recall", "context"], True)
+    assert asyncio.run(use()) == (["recall", "context"], "Nothing found.")
     assert not (tmp_path / "none.db").exists()
 
 
