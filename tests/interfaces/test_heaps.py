@@ -40,7 +40,7 @@ assert 0 == run(["serve", "--store", "memory://"])
 """,
     "mcp": """
 from memory_mesh.interfaces.mcp import server
-server._over_stdio = lambda _: heaps()
+server.over_stdio = lambda *_: heaps()
 from memory_mesh.interfaces.cli.main import run
 assert 0 == run(["mcp", "--store", "memory://"])
 """,

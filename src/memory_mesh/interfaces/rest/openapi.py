@@ -174,10 +174,14 @@ def _json(schema: dict[str, object]) -> dict[str, object]:
 
 
 class Json(Response):
+    """An answer that is JSON text already."""
+
     media_type = "application/json"
 
 
 class Events(Response):
+    """An answer that is a stream of events."""
+
     media_type = "text/event-stream"
 
 
