@@ -152,6 +152,14 @@ def test_images_of_a_message_keep_their_url_and_caption_and_no_data() -> None:
         {"url": "https://x.org/c.png", "caption": "A cup"},
         {"url": "data:image/png"}, {"url": "…"},
     ]  # fmt: skip
+    odd = [
+        {"type": "image", "image_url": " data:image/png;base64,AAAA", "caption": "x" * 2_000},
+        {"type": "image", "image_url": "DATA:" + "A" * 5_000},
+    ]  # fmt: skip
+    (one,) = read_texts({"role": "user", "content": ["Look", *odd]})
+    assert one.metadata["images"] == [
+        {"url": "data:image/png", "caption": "…"}, {"url": "data:"}
+    ]  # fmt: skip
     (many,) = read_texts({"role": "user", "content": [*parts, *[parts[1]] * 100]})
     assert len(many.metadata["images"]) == 20
     (own,) = read_texts({"role": "user", "content": "x", "metadata": {"images": ["mine"]}})

@@ -127,7 +127,7 @@ BROKEN = {
     "a text": ("x", "it is str"),
     "NaN": ('{"id": "1", "memory": "x", "metadata": {"n": NaN}}', "n"),
     "half a surrogate pair": ('{"id": "1", "memory": "x \\ud800"}', "half a surrogate pair at 2"),
-    "half a surrogate pair as id": ('{"id": "\\ud800", "memory": "x"}', "id must be text"),
+    "half a surrogate pair as id": ('{"id": "\\ud800", "memory": "x"}', "without blanks"),
     "a time": ({"id": "1", "memory": "x", "created_at": "yesterday"}, "not a time"),
     "a number as user": ({"id": "1", "memory": "x", "user_id": 5}, "user 5"),
     "a number as agent": ({"id": "1", "memory": "x", "agent_id": 5}, "agent_id must be text"),
@@ -161,7 +161,8 @@ def said(role: str, *parts: object, **more: object) -> dict[str, Any]:
     """A message; its id is its text."""
     kind = "text" if all(isinstance(part, str) for part in parts) else "multimodal_text"
     return {
-        "id": str(parts[0])[:20], "author": {"role": role, "name": None}, "create_time": 1.7e9,
+        "id": str(parts[0])[:20].replace(" ", "-"),
+        "author": {"role": role, "name": None}, "create_time": 1.7e9,
         "content": {"content_type": kind, "parts": [*parts]}, "recipient": "all", "metadata": {},
         **more,
     }  # fmt: skip

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,32 @@ def test_a_call_in_a_name_reads_only_the_project_of_its_handle(mesh: MemoryMesh)
     mesh.add("Tea of the ship.", {"project": "ship"}, user_id="ana")
     ship = mesh.scoped(project="ship", only_project=True)
     assert [one.content for one in ship.get_all(user_id="ana")] == ["Tea of the ship."]
+
+
+@pytest.mark.parametrize("session_id", ["", " ", 5, ["s1"]])
+def test_a_session_of_one_call_is_checked_as_that_of_a_handle(
+    mesh: MemoryMesh, session_id: Any
+) -> None:
+    calls: list[Callable[..., object]] = [
+        mesh.scoped, lambda **names: mesh.add("x", **names),
+        lambda **names: mesh.search("x", **names), mesh.get_all,
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(SettingsError, match="session_id"):
+            call(session_id=session_id)
+    assert mesh.get_all() == []
+
+
+def test_a_handle_of_one_project_learns_nothing_by_the_keys_of_another_one(
+    mesh: MemoryMesh,
+) -> None:
+    other = mesh.scoped(project="Q").add("Ship it.", idempotency_key="j", deduplicate=False)
+    own = mesh.scoped(project="P", only_project=True)
+    first = own.add("Ship it.", idempotency_key="j", deduplicate=False)
+    assert own.add("Ship it.", idempotency_key="j", deduplicate=False).id == first.id != other.id
+    assert own.get(first.id) == first
+    own.add("Another text.", idempotency_key="k")
+    assert mesh.scoped(project="Q").add("Mine.", idempotency_key="k").content == "Mine."
 
 
 def test_an_asynchronous_mesh_takes_the_same_names(tmp_path: Path) -> None:

@@ -94,6 +94,34 @@ def test_what_is_not_json_is_left_to_the_sdk() -> None:
     assert by_the_sdk(ping) == [{"jsonrpc": "2.0", "id": 9, "result": {}}]
 
 
+# The SDK reads another first message than the client's, which may be more than the SDK takes.
+@pytest.mark.deep
+@pytest.mark.parametrize("odd", [{}, {"clientInfo": {"name": "\ud800", "version": "1"}},
+                                 {"capabilities": {"roots": 5}}])  # fmt: skip
+def test_a_later_message_with_the_id_of_the_first_one_is_answered_too(
+    tmp_path: Path, odd: dict[str, object]
+) -> None:
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT}
+    messages = [
+        hello(params=params | odd), {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 7, "method": "tools/list"},
+    ]  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-m", "memory_mesh", "mcp"], text=True,
+        env={**os.environ, "MEMORY_MESH_HOME": str(tmp_path), "MEMORY_MESH_EMBEDDER": "none"},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as server:  # fmt: skip
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write("".join(json.dumps(one) + "\n" for one in messages))
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        server.stdin.close()
+    assert [one["id"] for one in answers] == [7, 7]
+    assert answers[0] == answer_to(json.dumps(hello()))
+    assert answers[1]["result"]["tools"]
+
+
 # It stands in for the server, and says what was imported when the first answer was written.
 STUB = """
 import sys, types

@@ -194,7 +194,7 @@ FURTHER = {
 }  # fmt: skip
 # They need what is not in this store, such as a conflict, or would write into the working folder.
 REFUSED = {
-    "episode_digest", "episode_summary", "ingest_skill", "lesson_to_skill", "notes_add",
+    "episode_digest", "episode_summary", "ingest_skill", "lesson_to_skill",
     "resolve_conflict", "review_activate", "review_keep_both", "review_reject", "review_undo",
     "confirm_change", "skill_feedback", "trace_decisions", "trace_show", "undo_change",
 }  # fmt: skip
@@ -203,6 +203,7 @@ REFUSED = {
 @pytest.mark.parametrize("way", ["stdio", "http"])
 def test_every_tool_answers_with_data_that_its_schema_allows(environment, tmp_path, way) -> None:
     words = ("--store", f"sqlite:///{tmp_path}/m.db", "--session", "mine", "--toolset", "all")
+    environment = {**environment, "MEMORY_MESH_NOTES_DIR": str(tmp_path / "notes")}
     seen, refused = set[str](), set[str]()
 
     async def use(client: Client) -> None:

@@ -207,6 +207,7 @@ def with_session(context: Context, session_id: str | None) -> Context:
     """Return the context of a call that names a session."""
     if session_id is None:
         return context
+    session_id = validate("session_id", session_id)
     return replace(context, reader=replace(context.reader, session_id=session_id))
 
 

@@ -30,7 +30,6 @@ _SCHEMAS: Mapping[Kind, Schema] = {
     Kind.FRACTION: {"type": "number", "minimum": 0, "maximum": 1},
     Kind.OBJECT: {"type": "object"},
     Kind.SWITCH: {"type": "boolean"},
-    Kind.TIME: {"type": "string", "format": "date-time"},
     Kind.DURATION: {"type": "string", "pattern": "^[0-9]{1,6}[smhd]$"},
     Kind.HEAD: {"type": "string", "pattern": "^[1-9][0-9]{0,14}:[0-9a-f]{64}$"},
 }

@@ -54,7 +54,8 @@ _UNNAMED_PARTS = (
 )
 _IMAGE_PARTS = ("image_url", "input_image", "image")
 _MAX_IMAGES = 20
-_MAX_URL = 2_000  # characters; a longer one is left out whole, as masking would not find half a key
+_MAX_URL = 2_000  # characters; a longer text is left out whole: masking would not find half a key
+_DATA_TYPE = re.compile(r"data:[\w.+-]{0,100}/[\w.+-]{0,100}", re.ASCII | re.IGNORECASE)
 _EXPECTED = "a text, a pair of text and metadata, a message, or a list of messages"
 _MAX_ARGUMENTS = 4_000  # characters of the arguments of one call; they may contain whole files
 _MAX_VALUE = 1_000  # characters of one argument of a call that has too many
@@ -349,12 +350,18 @@ def _read_image(part: Mapping[Any, object]) -> dict[str, str] | None:
     url = given.get("url") if isinstance(given, Mapping) else given
     if part["type"] not in _IMAGE_PARTS or not isinstance(url, str):
         return None
+    url = url.strip()
     if url[:5].lower() == "data:":
-        url = re.split("[;,]", url[:_MAX_URL])[0]
-    image = {"url": url if len(url) <= _MAX_URL else "…"}
+        found = _DATA_TYPE.match(url)
+        url = found[0] if found else "data:"
+    image = {"url": _whole(url, _MAX_URL)}
     captions = (part.get(name) for name in ("caption", "alt", "title"))
     caption = next((one for one in captions if isinstance(one, str) and not is_blank(one)), None)
-    return image if caption is None else {**image, "caption": caption[:_MAX_VALUE]}
+    return image if caption is None else {**image, "caption": _whole(caption, _MAX_VALUE)}
+
+
+def _whole(text: str, most: int) -> str:
+    return text if len(text) <= most else "…"
 
 
 def _read_call(given: object) -> dict[str, object]:

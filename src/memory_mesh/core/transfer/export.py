@@ -199,9 +199,12 @@ def _value(name: str, value: Any) -> Any:
 
 
 def check_id(id_: str) -> None:
-    """Raise `InvalidInput` for the id of another program that is blank or too long."""
-    if not 0 < len(id_.strip()) <= len(id_) <= _MAX_ID:
-        raise InvalidInput(f"id is {shown(id_)}", expected=f"a text of 1 to {_MAX_ID} characters")
+    """Raise `InvalidInput` for the id of another program that is empty or too long, or that could
+    be read as more than an id."""
+    is_word = id_.isprintable() and not any(one.isspace() or one in "<>&" for one in id_)
+    if not 0 < len(id_) <= _MAX_ID or not is_word:
+        expected = f"a text of 1 to {_MAX_ID} characters without blanks and without < > &"
+        raise InvalidInput(f"id is {shown(id_)}", expected=expected)
 
 
 def _given(record: object, names: Iterable[str]) -> dict[str, Value]:

@@ -226,7 +226,8 @@ def _spoken(
     if not text:
         return None
     given = listed("attachments", more.get("attachments") or [], expected="a list of objects")
-    names = [str(as_object(one).get("name"))[:_MAX_NAME] for one in given]
+    named = [as_object(one).get("name") for one in given]
+    names = [name[:_MAX_NAME] for name in named if isinstance(name, str)]
     at = message.get("create_time") or conversation.get("create_time")
     time = parse_moment(at, "create_time") if at else imported_at
     source = _SPEAKERS[role]

@@ -291,9 +291,10 @@ def _column(node: Any) -> tuple[str, Type | None]:
             expected=f'metadata.KEY; metadata."{".".join(parts[1:])[:80]}" is a key with dots',
         )
     name = ".".join(parts)[:80]
+    key = "KEY" if name == METADATA.rstrip(".") else f'"{name}"' if len(parts) > 1 else name
     raise InvalidFilter(
         f"unknown column {name!r}",
-        expected=f"metadata.{name} for a key of the metadata, or one of "
+        expected=f"metadata.{key} for a key of the metadata, or one of "
         f"{', '.join(sorted(FILTERABLE))}",
     )
 

@@ -66,8 +66,8 @@ if TYPE_CHECKING:
 def receipt_id(context: Context, key: str | None, *position: int) -> str | None:
     """Return the id of a key's receipt; None without a key.
 
-    It differs by agent, session and position in a batch: else a session could find out the keys and
-    texts of another.
+    It differs by agent, session, position in a batch and, for a reader of one project only, by
+    project: else a session could find out the keys and texts of another.
     """
     if key is None:
         return None
@@ -75,7 +75,8 @@ def receipt_id(context: Context, key: str | None, *position: int) -> str | None:
         raise InvalidInput(f"idempotency_key is {shown(key)}", expected="a non-empty text")
     reader = context.reader
     session = [] if reader.session_id is None else [[reader.session_id]]
-    parts = [reader.user_id, reader.agent_id, *session, key, *position]
+    project = [{"project": reader.project}] if reader.only_project else []
+    parts = [reader.user_id, reader.agent_id, *session, *project, key, *position]
     return "receipt_" + sha256(json.dumps(parts).encode()).hexdigest()
 
 

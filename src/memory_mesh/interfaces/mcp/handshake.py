@@ -8,7 +8,9 @@ The SDK reads the message again, and its answer is left out.
 import json
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any, TextIO
 
 from memory_mesh import __version__
@@ -38,7 +40,7 @@ class Wire:
     input: TextIO
     output: TextIO
     first: str
-    answered: int | str | None  # the id of the first message, until the SDK answers it too
+    answered: str | None  # the id under which the SDK gets the first message, until it answers
 
     def readline(self) -> str:
         line, self.first = self.first, ""
@@ -80,10 +82,20 @@ def begin(call: Call) -> Wire | None:
     os.dup2(2, 1)
     wire = Wire(*wires, first=wires[0].readline(), answered=None)
     if answer := answer_to(wire.first):
-        wire.write(json.dumps(answer) + "\n")
-        wire.flush()
-        wire.answered = answer["id"]
+        with suppress(BrokenPipeError):
+            wire.write(json.dumps(answer) + "\n")
+            wire.flush()
+        # The SDK gets a message that it surely answers, under an id that no client uses.
+        wire.answered = token_hex(16)
+        version = answer["result"]["protocolVersion"]
+        params = {"protocolVersion": version, "capabilities": {},
+                  "clientInfo": {"name": "client", "version": "0"}}  # fmt: skip
+        wire.first = _message(wire.answered, method="initialize", params=params)
     return wire
+
+
+def _message(id_: str, **more: object) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": id_, **more}) + "\n"
 
 
 def answer_to(line: str) -> dict[str, Any] | None:
@@ -102,7 +114,7 @@ def answer_to(line: str) -> dict[str, Any] | None:
                 "capabilities": {},
                 "clientInfo": {"name": str(), "version": str()},
             },
-        } if not isinstance(id_, bool):
+        } if not isinstance(id_, bool) and not message.keys() & {"error", "result"}:
             result = {
                 "protocolVersion": version if version in VERSIONS else VERSIONS[-1],
                 "capabilities": CAPABILITIES,

@@ -5,7 +5,6 @@ before its next write.
 """
 
 import os
-import re
 import signal
 import sys
 import time
@@ -13,7 +12,6 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
-    Iterable,
     Mapping,
     MutableMapping,
     Sequence,
@@ -161,13 +159,15 @@ _OUTPUT = {
     "properties": {
         "text": {"type": "string", "description": "the answer; what memories say is between tags"},
         "ids": {"type": "array", "items": {"type": "string"},
-                "description": "the ids of memories and other records in it, in its order"},
-        "count": {"type": "integer", "description": "how many items it lists, if it is a list"},
+                "description": "the ids of memories and other records that it names"},
+        "count": {"type": "integer", "description": "how many items were found, if it is a list"},
     },
     "required": ["text", "ids"],
     "additionalProperties": False,
 }  # fmt: skip
-_ID = re.compile(r"[a-z]+([_-])[0-9]{1,15}\1[0-9a-f]{6,12}")
+
+
+_IDS = frozenset({"id", "ids", "memory_id", "source_id", "target_id", "ref", "target"})
 
 
 class OperationTools:
@@ -220,7 +220,10 @@ class OperationTools:
         text = text if offer.plain else fenced(text)
         data = remote.data_of(answer)
         listed = data.get(answer.rows)
-        structured: dict[str, object] = {"text": text, "ids": ids_in(data)}
+        structured: dict[str, object] = {
+            "text": text,
+            "ids": [one for one in ids_in(data) if one in text],
+        }
         structured |= {"count": len(listed)} if isinstance(listed, list) else {}
         return CallToolResult(content=[TextContent(text=text)], structured_content=structured)
 
@@ -243,12 +246,16 @@ def fenced(text: str) -> str:
 
 def ids_in(data: object) -> list[str]:
     """Return the ids of records in the data of an answer, each once, in their order."""
-    if isinstance(data, str):
-        return [data] if _ID.fullmatch(data) else []
-    parts: Iterable[object] = data if isinstance(data, list) else ()
+    found: list[object] = []
     if isinstance(data, Mapping):
-        parts = [part for name, part in data.items() if name not in STORED_VALUES]
-    return list(dict.fromkeys(id_ for part in parts for id_ in ids_in(part)))
+        for name, part in data.items():
+            if name in _IDS:
+                found += part if isinstance(part, list) else [part]
+            elif name not in STORED_VALUES:
+                found += ids_in(part)
+    elif isinstance(data, list):
+        found = [id_ for part in data for id_ in ids_in(part)]
+    return list(dict.fromkeys(one for one in found if isinstance(one, str)))
 
 
 def _offered(offer: Offer, operation: Operation) -> list[str]:
@@ -485,18 +492,23 @@ class MemoryServer:
         return types.ReadResourceResult(contents=[contents])
 
     async def _list_prompts(self, request: Request, params: Page) -> types.ListPromptsResult:
-        caller = self._caller(request)
-        refused = self._toolbox.refusal(
-            "remember", (), read_only=caller.read_only, limit=caller.limit
-        )
-        # Without the tool there is nothing to do for the prompt.
-        more = [REMEMBER_SESSION] if refused == "" else []
+        more = [REMEMBER_SESSION] if self._remembers(self._caller(request)) else []
         return types.ListPromptsResult(prompts=[*PROMPTS, *more])
+
+    def _remembers(self, caller: Caller) -> bool:
+        """Return whether a caller may use the tool that the prompt for a session needs."""
+        return (
+            self._toolbox.refusal("remember", (), read_only=caller.read_only, limit=caller.limit)
+            == ""
+        )
 
     async def _get_prompt(
         self, request: Request, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        text = await _answered(self._caller(request), prompt, params.name, params.arguments or {})
+        caller = self._caller(request)
+        if params.name == REMEMBER_SESSION.name and not self._remembers(caller):
+            raise MCPError(types.INVALID_PARAMS, f"unknown prompt {shown(params.name)}")
+        text = await _answered(caller, prompt, params.name, params.arguments or {})
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(messages=[message])
 
@@ -552,8 +564,7 @@ def serve(call: Call, wire: Wire | None) -> Answer:
         if options.get("http"):
             _over_http(toolbox, mesh, options)
         else:
-            if wire is None:
-                _greet(mesh)
+            _greet(mesh, at_terminal=wire is None)
             caller = Caller(mesh=mesh, read_only=read_only)
             over_stdio(MemoryServer(toolbox, lambda _: caller).build(), wire)
     return Answer(text="", data={})
@@ -575,7 +586,7 @@ def over_stdio(built: Any, wire: Any) -> None:
     asyncio.run(run())
 
 
-def _greet(mesh: Mesh) -> None:
+def _greet(mesh: Mesh, *, at_terminal: bool) -> None:
     """Tell the person at a terminal what the server waits for. Ctrl-C ends the process: such a
     read cannot be cancelled."""
 
@@ -584,10 +595,11 @@ def _greet(mesh: Mesh) -> None:
         os._exit(_INTERRUPTED)
 
     signal.signal(signal.SIGINT, end)
-    sys.stderr.write(
-        f"{NAME} MCP server: waiting for a client on standard input; clients start it themselves; "
-        "Ctrl-C ends it\n"
-    )
+    if at_terminal:
+        sys.stderr.write(
+            f"{NAME} MCP server: waiting for a client on standard input; clients start it "
+            "themselves; Ctrl-C ends it\n"
+        )
 
 
 def _over_http(toolbox: Toolbox, mesh: Mesh, options: Mapping[str, object]) -> None:

@@ -8,8 +8,8 @@ the server stops, the client continues behind the last line of the last such eve
 """
 
 import json
+import re
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from functools import partial
 from typing import Never
 from urllib.parse import urlencode
@@ -40,6 +40,7 @@ from memory_mesh.interfaces.rest.server import Server
 
 KEY_HEADER = "Idempotency-Key"
 _WORDS = {"true": True, "false": False}
+_NUMBER = re.compile(r"-?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,3})?", re.ASCII)  # of JSON
 
 
 async def arguments(request: Request, operation: Operation, max_body: int) -> dict[str, object]:
@@ -126,11 +127,9 @@ def _read(parameter: Parameter, text: str) -> object:
     the check refuses."""
     if parameter.is_yes_no:
         return _WORDS.get(text, text)
-    with suppress(ValueError):
-        if parameter.kind is Kind.INTEGER and len(text) < 20:
-            return int(text)
-        if parameter.kind is Kind.FRACTION:
-            return float(text)
+    if _NUMBER.fullmatch(text) and parameter.kind in (Kind.INTEGER, Kind.FRACTION):
+        is_whole = parameter.kind is Kind.INTEGER and text.lstrip("-").isdigit()
+        return int(text) if is_whole else float(text)
     return text
 
 
