@@ -276,6 +276,7 @@ def edit_json(folder: Path, edit: tuple[str, tuple[object, ...], object]) -> Non
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(900)  # beside others it takes more than five minutes
 def test_odd_values_in_the_files_of_lance_are_named_errors(tmp_path: Path) -> None:
     try_all(tmp_path, "memory.lance", lance_edits, edit_lance, 80)
 

@@ -14,7 +14,7 @@ from memory_mesh.core.errors import IdTaken, StoreBusy, StoreReadOnly
 from memory_mesh.core.model import In, Kind, Row, Vector, iso
 from memory_mesh.stores.base import KEPT_MOVES
 from memory_mesh.stores.postgres import PostgresStore, tables
-from memory_mesh.stores.postgres import store as admin
+from memory_mesh.stores.postgres import roles as admin
 from memory_mesh.stores.postgres.tables import ALL, VERSION
 from memory_mesh.testing.fakes import NEW_YEAR
 from memory_mesh.testing.rows import MODEL, memory

@@ -14,7 +14,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import StoreTooOld
 from memory_mesh.core.model import TOKEN_BYTES, Compare, Kind, Reader, visible_to
 from memory_mesh.stores.postgres import PostgresStore
-from memory_mesh.stores.postgres import store as admin
+from memory_mesh.stores.postgres import roles as admin
 from memory_mesh.stores.postgres.tables import ALL, VERSION, encoded
 from memory_mesh.testing.rows import memory
 

@@ -200,12 +200,12 @@ def test_the_output_passes_through_a_pipe_byte_for_byte(tmp_path: Path):
         [*words, "-c", program], capture_output=True, env=environment, check=False
     )
     assert (done.returncode, done.stdout) == (0, bytes(range(256)) * 1000)
-    result = next((tmp_path / "traces").rglob("1-*.txt")).read_text()
+    result = next((tmp_path / "m.db-traces").rglob("1-*.txt")).read_text()
     assert len(result) < 21_000
     assert "characters left out" in result
     assert (
         "256,000 bytes of output"
-        in next((tmp_path / "traces").rglob("execution_log.md")).read_text()
+        in next((tmp_path / "m.db-traces").rglob("execution_log.md")).read_text()
     )
 
 

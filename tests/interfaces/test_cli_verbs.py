@@ -208,6 +208,8 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
         file.parent.mkdir(parents=True)
         file.write_text("Use pnpm.")
     Path("Makefile").write_text("test:\n\t@echo ok\n")
+    chat = {"mapping": {"1": {"message": None, "parent": None}}, "current_node": "1", "id": "c1"}
+    Path("conversations.json").write_text(json.dumps([chat]))
     for line in examples:
         id_ = cli("store", "--content", "The deploy key rotates.", *scope).id
         cli("store", "--content", "The deploy key rotates.", "--store", "sqlite:///memory.db")
