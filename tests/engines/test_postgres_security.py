@@ -115,6 +115,7 @@ def test_the_index_of_a_program_is_built_from_the_rows_of_its_user_only(
     assert contents("ann_program", "bob") == contents("bob_program", "ann") == []
 
 
+@pytest.mark.req("GRAPH-93")
 def test_row_level_security_is_enabled_on_every_table_and_forced_where_rows_are(
     urls: dict[str, str],
 ) -> None:
