@@ -85,7 +85,7 @@ def test_a_session_of_one_call_is_checked_as_that_of_a_handle(
         lambda **names: mesh.search("x", **names), mesh.get_all,
     ]  # fmt: skip
     for call in calls:
-        with pytest.raises(SettingsError, match="session_id"):
+        with pytest.raises((InvalidInput, SettingsError), match="session_id"):
             call(session_id=session_id)
     assert mesh.get_all() == []
 

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 from weakref import ref
 
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, SettingsError, shown
 from memory_mesh.core.model import Filter, Reader
 from memory_mesh.core.options import validate
 from memory_mesh.flows.context import Context, SharedContext, Source
@@ -207,7 +207,10 @@ def with_session(context: Context, session_id: str | None) -> Context:
     """Return the context of a call that names a session."""
     if session_id is None:
         return context
-    session_id = validate("session_id", session_id)
+    try:
+        session_id = validate("session_id", session_id)
+    except SettingsError as error:  # of a call, not of a setting
+        raise InvalidInput(error.what, expected=error.expected) from None
     return replace(context, reader=replace(context.reader, session_id=session_id))
 
 
