@@ -595,6 +595,21 @@ def test_a_prompt_shows_what_is_known_about_a_topic_as_data(mesh) -> None:
     assert unknown.endswith("Nothing found.")
 
 
+def test_a_prompt_about_a_topic_has_the_relevant_memories_only(mesh) -> None:
+    mesh.add("Ana drinks green tea.")
+    for number in range(9):
+        mesh.add(f"Bin {number} is emptied on Mondays.")
+    topic = "Which tea does Ana drink on Mondays?"
+
+    async def use(client: Client) -> str:
+        prompt = await client.get_prompt("what_do_you_know", {"topic": topic})
+        return prompt.messages[0].content.text
+
+    text = ask(mesh, use)
+    shown = {hit.content in text: hit.relevant for hit in mesh.search(topic, limit=20)}
+    assert shown == {True: True, False: False}
+
+
 def test_the_prompt_to_remember_a_session_is_offered_only_with_the_tool_that_stores(mesh) -> None:
     async def names(client: Client) -> set[str]:
         return {prompt.name for prompt in (await client.list_prompts()).prompts}

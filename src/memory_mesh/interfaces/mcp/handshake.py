@@ -2,7 +2,7 @@
 
 The SDK and the store take more than a second of processor time to import and open, and a client
 waits for the answer to `initialize` before it does anything else. So that answer is written here.
-The SDK reads the message again, and its answer is left out.
+The SDK then reads an `initialize` of our own, and its answer is left out.
 """
 
 import json
@@ -90,12 +90,9 @@ def begin(call: Call) -> Wire | None:
         version = answer["result"]["protocolVersion"]
         params = {"protocolVersion": version, "capabilities": {},
                   "clientInfo": {"name": "client", "version": "0"}}  # fmt: skip
-        wire.first = _message(wire.answered, method="initialize", params=params)
+        first = {"jsonrpc": "2.0", "id": wire.answered, "method": "initialize", "params": params}
+        wire.first = json.dumps(first) + "\n"
     return wire
-
-
-def _message(id_: str, **more: object) -> str:
-    return json.dumps({"jsonrpc": "2.0", "id": id_, **more}) + "\n"
 
 
 def answer_to(line: str) -> dict[str, Any] | None:

@@ -165,8 +165,6 @@ _OUTPUT = {
     "required": ["text", "ids"],
     "additionalProperties": False,
 }  # fmt: skip
-
-
 _IDS = frozenset({"id", "ids", "memory_id", "source_id", "target_id", "ref", "target"})
 
 
@@ -376,7 +374,7 @@ def prompt(mesh: Mesh, name: str, arguments: Mapping[str, str]) -> str:
         return _REMEMBER_SESSION
     if name == "what_do_you_know":
         found = mesh.search(arguments["topic"], limit=_LISTED)
-        memories = fence_memories(found, token_hex(8), max_tokens=_MAX_TOKENS) or NOTHING
+        memories = mesh.format_for_model(found, max_tokens=_MAX_TOKENS) or NOTHING
         return (
             f"What do you know about {arguments['topic']}? Answer from the memories below, and say "
             f"what is uncertain or out of date, and what they do not say.\n\n{memories}"
@@ -564,7 +562,9 @@ def serve(call: Call, wire: Wire | None) -> Answer:
         if options.get("http"):
             _over_http(toolbox, mesh, options)
         else:
-            _greet(mesh, at_terminal=wire is None)
+            _end_by_interrupt(mesh)
+            if wire is None:
+                _greet()
             caller = Caller(mesh=mesh, read_only=read_only)
             over_stdio(MemoryServer(toolbox, lambda _: caller).build(), wire)
     return Answer(text="", data={})
@@ -586,20 +586,22 @@ def over_stdio(built: Any, wire: Any) -> None:
     asyncio.run(run())
 
 
-def _greet(mesh: Mesh, *, at_terminal: bool) -> None:
-    """Tell the person at a terminal what the server waits for. Ctrl-C ends the process: such a
-    read cannot be cancelled."""
+def _end_by_interrupt(mesh: Mesh) -> None:
+    """Let Ctrl-C end the process: a read of standard input cannot be cancelled."""
 
     def end(number: int, frame: object) -> None:
         mesh.close()
         os._exit(_INTERRUPTED)
 
     signal.signal(signal.SIGINT, end)
-    if at_terminal:
-        sys.stderr.write(
-            f"{NAME} MCP server: waiting for a client on standard input; clients start it "
-            "themselves; Ctrl-C ends it\n"
-        )
+
+
+def _greet() -> None:
+    """Tell the person at a terminal what the server waits for."""
+    sys.stderr.write(
+        f"{NAME} MCP server: waiting for a client on standard input; clients start it "
+        "themselves; Ctrl-C ends it\n"
+    )
 
 
 def _over_http(toolbox: Toolbox, mesh: Mesh, options: Mapping[str, object]) -> None:

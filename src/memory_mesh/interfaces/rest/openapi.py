@@ -201,7 +201,7 @@ _EVENT: Schema = {
 INGEST: dict[str, Any] = {
     ("summary"): "Store a stream of memories, one JSON value a line, and report progress as "
                  "server-sent events.",
-    "operation_id": "ingest", "tags": ["Store"], "response_class": Events,
+    "operation_id": "ingest", "tags": [STORE], "response_class": Events,
     "responses": {
         200: {"description": "Events: progress after each durable batch, then done or error",
               "content": {"text/event-stream": {"schema": _EVENT}}},
