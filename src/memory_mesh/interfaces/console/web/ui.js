@@ -323,6 +323,6 @@ export function useKey(key, fn, deps = []) {
   }, deps);
 }
 
-/** Whether a key belongs to a field, a dialog or a command of the browser, or was the second one after g. */
+/** Whether a key belongs to a field, an open dialog or a command of the browser, or was the second one after g. */
 export const typing = (event) => event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey
-  || !!event.target.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, dialog, [contenteditable]");
+  || !!event.target.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, dialog[open], [contenteditable]");
