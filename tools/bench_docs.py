@@ -459,6 +459,7 @@ def _captured(result: Mapping[str, Any] | None) -> Iterator[str]:
         "second": "learnt from",
         "third": "learnt from",
         "blind": "unseen",
+        "everyday_blind": "statements of everyday chats, unseen",
     }
     for name, judges in result["files"].items():
         for judge, score in judges.items():
@@ -467,7 +468,15 @@ def _captured(result: Mapping[str, Any] | None) -> Iterator[str]:
             )
             by = "with vectors" if judge == "vectors" else "without"
             yield f"| {score['pieces']} {names[name]} | {by} | {shares} |\n"
-    yield f"\n`{result['command']}` at {result['commit']}.\n"
+    counted = result["messages"]
+    rows = [
+        [kind.replace("_", " "), each["messages"]]
+        + [_percent(judge[kind]["kept"], judge[kind]["messages"]) for judge in counted.values()]
+        for kind, each in counted["vectors"].items()
+    ]
+    header = ["messages of users in chats, by the questions that ask for them", "messages",
+              "kept with vectors", "without"]  # fmt: skip
+    yield f"\n{_table(header, rows)}\n\n`{result['command']}` at {result['commit']}.\n"
 
 
 def notes() -> str:

@@ -1,31 +1,44 @@
-"""Measure capture: precision, recall and the mistakes on labelled pieces of transcripts.
+"""Measure capture: precision, recall and the mistakes on labelled pieces of transcripts, and how
+many of the messages that later questions ask for it keeps.
 
     python -m bench.capture [FILE ...] [--out FOLDER]
 
 `own`, `second` and `third` were in view while the rules were written and the weights learnt.
 `blind` was written by someone who has not seen the rules, and was first read after the last change
-of rules and weights. Prints each memory that was wrongly kept and each that was missed. A memory is
-right if it was labelled to be kept; whether its type is the labelled one is counted too.
+of rules and weights but one, which learnt from everyday chats. `everyday_blind` has statements of
+the `test` worlds of bench.everyday; nothing was learnt from these. Prints each memory that was
+wrongly kept and each that was missed. A memory is right if it was labelled to be kept; whether its
+type is the labelled one is counted too.
+
+The messages are those of users in the chats of the `test` worlds. A message counts as kept if any
+statement of it is.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from bench.capture.pieces import FOLDER, Verdict, judged, read
 from bench.commit import measured_at
+from bench.everyday.worlds import World, read_worlds
 from bench.linear import local_model
 from memory_mesh.core.language.capture.classify import (
     CLASSES,
+    Judge,
     judge_with_vectors,
     judge_without_vectors,
 )
+from memory_mesh.core.language.capture.extract import Captured, Message, extract
 from memory_mesh.core.language.packaged import NONE
 
 RESULTS = Path(__file__).parents[1] / "results"
-MEASURED = [FOLDER / f"{name}.jsonl" for name in ("own", "second", "third", "blind")]
+_FILES = ("own.jsonl", "second.jsonl", "third.jsonl", "blind.jsonl", "everyday_blind.txt")
+MEASURED = [FOLDER / name for name in _FILES]
+_ASKED, _OTHERS = "asked for", "others"
 
 
 def main() -> None:
@@ -45,7 +58,11 @@ def main() -> None:
         scores[path.stem] = {name: score(some) for name, some in verdicts.items()}
     print(json.dumps(scores, indent=1))
     if given.files == MEASURED:
-        result = {"command": "python -m bench.capture", **measured_at(), "files": scores}
+        chats = [world for world in read_worlds(["test"]) if world.is_chat]
+        messages = {name: of_messages(chats, judge) for name, judge in judges.items()}
+        print(json.dumps(messages, indent=1))
+        result = {"command": "python -m bench.capture", **measured_at(), "files": scores,
+                  "messages": messages}  # fmt: skip
         (given.out / "capture.json").write_text(
             json.dumps(result, indent=1) + "\n", encoding="utf-8"
         )
@@ -80,6 +97,36 @@ def score(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "recall": _rate(len(labels) - len(missed), len(labels)), "same_type": _rate(same, right),
         "types": types,
     }  # fmt: skip
+
+
+def of_messages(worlds: Sequence[World], judge: Judge) -> dict[str, dict[str, int]]:
+    """Return how many messages of users there are, and how many are kept: those that a question of
+    a kind asks for, of any kind, and those that none asks for."""
+    counts = defaultdict[str, Counter[str]](Counter)
+    for world in worlds:
+        kinds = defaultdict[str, set[str]](set)
+        for question in world.questions:
+            for id_ in question.gold:
+                kinds[id_].add(question.kind)
+        for id_, kept in _kept(world, judge):
+            for name in [*kinds[id_], _ASKED] if id_ in kinds else [_OTHERS]:
+                counts[name].update(messages=1, kept=int(kept))
+    return {name: dict(count) for name, count in sorted(counts.items())}
+
+
+def _kept(world: World, judge: Judge) -> Iterator[tuple[str, bool]]:
+    """Yield the ids of the messages of users, and whether capture keeps something of them."""
+    for _, said in groupby(world.memories, key=lambda one: one.session):
+        session = list(said)
+        roles = ["assistant" if one.speaker == "assistant" else "user" for one in session]
+        messages = [
+            Message(at, role, one.text)
+            for at, (role, one) in enumerate(zip(roles, session, strict=True))
+        ]
+        found = {
+            each.message for each in extract(messages, judge=judge) if isinstance(each, Captured)
+        }
+        yield from ((one.id, at in found) for at, one in enumerate(session) if roles[at] == "user")
 
 
 def _rate(part: int, whole: int) -> float | None:

@@ -141,6 +141,48 @@ def test_only_new_messages_are_judged_but_older_ones_are_read_for_context() -> N
     assert [each.content for each in found] == [proposal.content]
 
 
+FACTS = [
+    "My son Tim has a peanut allergy and carries an EpiPen.",
+    "The doctor put me on lisinopril 10 mg every morning.",
+    "We moved the wedding to 14 June.",
+    "My sister Lena lives in Rome.",
+    "We are flying to Lisbon on 3 May.",
+    "I quit my job at the bank last week.",
+    "I can't stand coriander.",
+]
+PASSING = ["What a lovely day!", "I'm so tired today.", "That didn't work.", "It rained all day."]
+
+
+def statements_of(text: str) -> list[str]:
+    """Return what is kept of a message without vectors, as the product judges it."""
+    found = extract([Message(0, "user", text)])
+    return [each.content for each in found if isinstance(each, Captured)]
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_a_plain_fact_of_life_is_kept(fact: str) -> None:
+    assert statements_of(fact) == [fact]
+
+
+@pytest.mark.parametrize("remark", PASSING)
+def test_a_passing_remark_is_not_kept(remark: str) -> None:
+    assert statements_of(f"{remark} {FACTS[0]}") == [FACTS[0]]
+
+
+def test_two_facts_of_a_message_become_two_memories() -> None:
+    assert statements_of(f"{FACTS[3]} {FACTS[0]}") == [FACTS[3], FACTS[0]]
+
+
+def test_a_sentence_that_points_back_stays_with_the_one_before_it() -> None:
+    text = "My sister Lena lives in Rome. She works there as a vet."
+    assert statements_of(f"{text} {FACTS[0]}") == [text, FACTS[0]]
+
+
+def test_an_abbreviation_ends_no_sentence() -> None:
+    text = "My dentist is Dr. Weber in the Hauptstraße."
+    assert statements_of(f"{text} {FACTS[0]}") == [text, FACTS[0]]
+
+
 @pytest.mark.req("LANE-36")
 def test_capture_knows_the_ten_types_and_no_other() -> None:
     assert {*CLASSES} == {*TAXONOMY, "none"}

@@ -61,7 +61,13 @@ def _read_cues() -> dict[str, list[tuple[int, LazyRegex]]]:
     return cues
 
 
-CUES = _read_cues()
+def _read_signs() -> dict[str, LazyRegex]:
+    """Return what shows which part of life a statement is about, and how it is said."""
+    names = (name for name in read_entries(__name__) if name.startswith("sign_"))
+    return {name.replace("_", " "): getattr(_PHRASES, name) for name in names}
+
+
+CUES, SIGNS = _read_cues(), _read_signs()
 CLASSES = (NONE, *CUES)
 _MAX_STRONG_AND_WEAK = 3
 _CONTEXT_LENGTH = 3  # characters at the end of a message that show whether it asks
@@ -106,8 +112,11 @@ def features(text: str, *, role: str, answered: str = "") -> dict[str, float]:
         if (strong := max(points, default=0)) > 1:  # weak cues count beside a strong one
             found[f"cue {name}"] = (strong + min(points.count(1), 2)) / _MAX_STRONG_AND_WEAK
             found |= {f"cue {name} {own}": 1.0 for own in points if own > 1}
+    found |= {name: 1.0 for name, sign in SIGNS.items() if sign.search(plain)}
     if _RE.number.search(plain):
         found["text number"] = 1.0
+    if _RE.name.search(plain):
+        found["text name"] = 1.0
     if "?" in plain:
         found["text question"] = 1.0
     if answered and role == "user":

@@ -7,7 +7,6 @@ than a missed one.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from memory_mesh.core.lane.entities import find_entities
 from memory_mesh.core.language.capture.classify import (
@@ -102,7 +101,9 @@ class JunkFound:
 
 # Of an assistant only what it found out, not what it would like to do or what the user wants.
 _OF_USER_ONLY = ("correction", "decision", "commitment")
-_WINDOW = 3  # sentences that are judged together; a longer message is judged in pairs of sentences
+# A shorter sentence, or one that points back, says nothing without the sentence before it. So many
+# sentences are judged together at most.
+_MIN_OWN_WORDS, _MAX_TOGETHER = 4, 3
 _MAX_CONTENT, _MAX_CHUNK, _MAX_PREVIOUS = 400, 1_500, 400
 _ROLE_PLAY_MESSAGES = 6
 _MAX_MESSAGE = 20_000  # characters
@@ -230,32 +231,33 @@ def _read(session: _Session, message: Message) -> Iterator[Captured | NotKept]:
 def _judge(
     session: _Session, message: Message, usable: Sequence[str]
 ) -> Iterator[Captured | NotKept]:
-    """Yield a memory of each type that the sentences of a message show, and the other sentences
-    as not kept."""
-    best: dict[str, tuple[float, str]] = {}
-    for text in dict.fromkeys(windows(usable)):
+    """Yield a memory of each statement of a message that is worth keeping, and the other
+    statements as not kept."""
+    for text in dict.fromkeys(statements(usable)):
         chances = session.judge(text, role=message.role, answered=session.answered)
         chance = 1 - chances.pop(NONE)
         possible = [name for name in chances if message.role == "user" or name not in _OF_USER_ONLY]
         if chance >= session.judge.weights.limit:
             name = max(possible, key=chances.__getitem__)
-            best[name] = max(best.get(name, (0.0, "")), (chance, text))
-    for name, (chance, text) in best.items():
-        yield _found(session, message, text, name, chance)
-    kept = " ".join(text for _, text in best.values())
+            yield _found(session, message, text, name, chance)
+        else:
+            yield NotKept(shortened(text, _MAX_CONTENT), _UNCERTAIN, message.number)
+
+
+def statements(usable: Sequence[str]) -> list[str]:
+    """Return what the sentences of a message state: each one, together with those after it that
+    mean nothing without it."""
+    found: list[list[str]] = []
     for sentence in usable:
-        if sentence not in kept:
-            yield NotKept(shortened(sentence, _MAX_CONTENT), _UNCERTAIN, message.number)
-
-
-def windows(usable: Sequence[str]) -> list[str]:
-    """Return the texts of a message that are judged: all of it if it is short, else each pair of
-    sentences."""
-    if not usable:
-        return []
-    if len(usable) <= _WINDOW:
-        return [" ".join(usable)]
-    return [f"{one} {other}" for one, other in pairwise(usable)]
+        if (
+            found
+            and len(found[-1]) < _MAX_TOGETHER
+            and (len(sentence.split()) < _MIN_OWN_WORDS or _RE.points_back.match(sentence))
+        ):
+            found[-1].append(sentence)
+        else:
+            found.append([sentence])
+    return [" ".join(some) for some in found]
 
 
 def _found(session: _Session, message: Message, content: str, name: str, chance: float) -> Captured:
@@ -326,17 +328,15 @@ def _offered(answered: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a message, without code blocks, quoted lines and marks of lists. A
-    few words go with the next."""
+    few words go with the next, and so does an abbreviation."""
     found: list[str] = []
     for sentence in (
         _RE.bullet.sub("", sentence).strip()
         for sentence in split_sentences(_RE.block.sub("\n", text))
     ):
-        if (
-            found
-            and len(found[-1].split()) < MIN_WORDS
-            and not found[-1].endswith("?")
-            and why_not(found[-1]) != SMALL_TALK
+        few = found and len(found[-1].split()) < MIN_WORDS and not found[-1].endswith("?")
+        if (few and why_not(found[-1]) != SMALL_TALK) or (
+            found and _RE.abbreviation.search(found[-1])
         ):
             found[-1] += f" {sentence}"
         elif sentence:
