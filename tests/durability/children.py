@@ -82,7 +82,7 @@ def _server() -> socket.socket:
     """Start the process that is forked for each program, for as long as this one runs."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     words = [sys.executable, str(Path(__file__).with_name("fork_server.py"))]
-    server = subprocess.Popen(words, stdin=its, cwd=Path(__file__).parent)
+    server = subprocess.Popen(words, stdin=its.fileno(), cwd=Path(__file__).parent)
     its.close()
 
     def end() -> None:
