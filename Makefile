@@ -86,7 +86,7 @@ conformance: $(RESULTS) ## list the tests that cover each requirement; writes do
 	$(BIN)/python tools/conformance.py --results $(RESULTS) $(if $(filter true,$(CI)),--check)
 
 mutants: $(READY) ## put deliberate bugs into the code and see that the tests catch them; writes docs/internals/mutations.md
-	# CI tries those whose files have changed since a run of all.
+	# CI tries those whose file, or the test that caught them, has changed since.
 	$(BIN)/python tools/mutants.py $(if $(filter true,$(CI)),--check --changed)
 
 batteries: $(READY) $(LLM) ## tricks that the guard refuses, texts that no fence lets out, a run with a real model

@@ -57,6 +57,10 @@ def run_tests(
         "no:cov",
         "-p",
         "no:hypothesispytest",
+        "-p",
+        "no:schemathesis",
+        "-p",
+        "no:langsmith_plugin",
     ]
     words += ["--req-results=results.json", *options]
     # The run is one of its own, not a worker of ours.

@@ -71,6 +71,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "tests/test_numbers.py").write_text(TESTS)
     (tmp_path / "pyproject.toml").write_text(
         '[tool.pytest.ini_options]\nmarkers = ["req(*ids): ids"]\n'
+        'addopts = "-p no:schemathesis -p no:langsmith_plugin"\n'
     )
     (tmp_path / "conformance/requirements.toml").write_text(
         '[[documents]]\nids = ["ONE-1", "ONE-2"]\n'
@@ -142,14 +143,69 @@ def test_a_bug_that_was_caught_is_tried_again_if_its_file_or_its_test_has_change
     assert [*mutants.changed(bugs, project)] == bugs
     assert mutants.main([], project) == 0
     assert [*mutants.changed(bugs, project)] == []
-    for path in ("src/memory_mesh/numbers.py", "tests/test_numbers.py"):
-        (project / path).write_text((project / path).read_text() + "# changed\n")
-        assert [*mutants.changed(bugs, project)] == bugs
-        assert mutants.main(["--changed", "--check"], project) == 0
-        assert "2 of 2 bugs that break a requirement" in capsys.readouterr().out
-        assert [*mutants.changed(bugs, project)] == bugs  # CI writes nothing
-        assert mutants.main(["--changed"], project) == 0
-        assert [*mutants.changed(bugs, project)] == []
+    code, tests = project / "src/memory_mesh/numbers.py", project / "tests/test_numbers.py"
+    code.write_text(code.read_text() + "# changed\n")
+    assert [*mutants.changed(bugs, project)] == bugs
+    assert mutants.main(["--changed", "--check"], project) == 0
+    assert "2 of 2 bugs that break a requirement" in capsys.readouterr().out
+    assert [*mutants.changed(bugs, project)] == bugs  # CI writes nothing
+    assert mutants.main(["--changed"], project) == 0
+    assert [*mutants.changed(bugs, project)] == []
+    tests.write_text(tests.read_text() + "\ndef test_another(): pass\n")
+    assert [*mutants.changed(bugs, project)] == []
+    tests.write_text(tests.read_text().replace("add(2, 2)", "add(3, 1)"))
+    assert [*mutants.changed(bugs, project)] == bugs[:1]
+
+
+USED = """
+CASES = [1, 2]
+OTHER = 3
+
+@pytest.fixture
+def number(): return base()
+
+def base(): return 5
+
+@pytest.fixture(autouse=True)
+def quiet(): silence()
+
+@pytest.mark.parametrize("case", CASES)
+def test_it(number, case): assert number
+
+class TestAll:
+    def test_in_a_class(self): pass
+
+def test_other(): assert OTHER
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "concerned"),
+    [
+        ("assert number", "assert not number", ["test_it"]),
+        ("[1, 2]", "[1]", ["test_it"]),
+        ("return base()", "return base(), 1", ["test_it"]),
+        ("return 5", "return 6", ["test_it"]),
+        ("OTHER = 3", "OTHER = 4", ["test_other"]),
+        ("pass", "assert True", ["test_in_a_class"]),
+        ("silence()", "stay()", ["test_it", "test_in_a_class", "test_other"]),
+        ("\ndef test_other", "\n# It is short.\ndef test_other", []),
+        ("\ndef test_other", "\ndef test_new(): pass\n\ndef test_other", []),
+    ],
+)
+def test_a_change_concerns_the_tests_that_use_what_is_changed(
+    old: str, new: str, concerned: list[str]
+) -> None:
+    tests = ["test_it", "test_in_a_class", "test_other"]
+    changed = USED.replace(old, new)
+    assert changed != USED
+    assert [
+        test for test in tests if mutants._code_of(changed, test) != mutants._code_of(USED, test)
+    ] == concerned
+
+
+def test_of_a_test_that_another_file_defines_the_whole_file_counts() -> None:
+    assert mutants._code_of(USED, "test_of_the_contract") == USED
 
 
 @pytest.mark.deep

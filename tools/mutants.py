@@ -2,8 +2,8 @@
 tests catch them.
 
     python tools/mutants.py [WORD ...]      only the bugs whose id or name contains one of the words
-    python tools/mutants.py --changed       only those whose file, or the file of the test that
-                                            caught them, has changed since
+    python tools/mutants.py --changed       only those whose file, or the test that caught them,
+                                            has changed since
 
 The bugs are in tests/mutants/, in two parts. Those of stores.toml must fail the tests of the
 stores; two may survive. Each bug of requirements.toml breaks one requirement, and a test that
@@ -11,11 +11,12 @@ carries its id must fail; none may survive, and every id that a test carries has
 that caught a bug the last time, by the page, is tried before the others. The tool also fails if a
 bug no longer fits the code, or if a test that catches one fails without it. It writes
 build/mutants.json and docs/internals/mutations.md; with `--check` it compares the page instead; a
-run of some bugs does neither. tests/mutants/checked.json has the digests of the files with which
-each bug was caught; a run without `--check` brings it up to date.
+run of some bugs does neither. tests/mutants/checked.json has digests of the file of each bug and
+of the test that caught it; a run without `--check` brings it up to date.
 """
 
 import argparse
+import ast
 import compileall
 import hashlib
 import json
@@ -28,6 +29,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
@@ -249,15 +251,64 @@ def _remembered(root: Path) -> dict[str, str]:
 
 
 def _digest(mutant: Mutant, caught_by: str, root: Path) -> str:
-    """Return the file of the test that caught the bug, and a digest of the bug, its file and
-    that one."""
-    test = re.split("::| ", caught_by)[0]
-    contents = [
-        path.read_bytes() for path in (root / PACKAGE / mutant.file, root / test) if path.is_file()
-    ]
-    return (
-        f"{test} {hashlib.sha256(b'/'.join([repr(mutant).encode(), *contents])).hexdigest()[:16]}"
+    """Return the test that caught the bug, and a digest of the bug, its file and that test."""
+    file, _, name = re.split(r"\[| ", caught_by)[0].partition("::")
+    name = name.rpartition("::")[2]
+    changed, test = root / PACKAGE / mutant.file, root / file
+    contents = [changed.read_text("utf-8")] if changed.is_file() else []
+    contents += [_code_of(test.read_text("utf-8"), name)] if test.is_file() else []
+    digest = hashlib.sha256("/".join([repr(mutant), *contents]).encode()).hexdigest()[:16]
+    return f"{file}::{name} {digest}"
+
+
+@cache
+def _code_of(source: str, name: str) -> str:
+    """Return the lines of a test and of all that it uses of its file, such as fixtures and
+    tables; the whole file if the test is defined elsewhere."""
+    lines, defined = source.splitlines(), dict(_definitions(source))
+    used, found = [name, ""], dict[int, ast.stmt]()
+    if name not in defined:
+        return source
+    while used:
+        for node in defined.pop(used.pop(), ()):
+            found[node.lineno] = node
+            for part in ast.walk(node):
+                match part:
+                    case ast.Name(id=word) | ast.arg(arg=word) | ast.Constant(value=str(word)):
+                        used.append(word)
+    first = {
+        line: min([line, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+        for line, node in found.items()
+    }
+    return "\n".join(
+        "\n".join(lines[first[line] - 1 : found[line].end_lineno]) for line in sorted(found)
     )
+
+
+@cache
+def _definitions(source: str) -> dict[str, list[ast.stmt]]:
+    """Return the statements of a file by the names that they define, a class also by those of its
+    methods; under an empty name those that concern every test."""
+    named: dict[str, list[ast.stmt]] = {"": []}
+    for node in ast.parse(source).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                names = {name, *([""] if "autouse" in ast.dump(node) else [])}
+            case ast.ClassDef(name=name, body=body):
+                names = {name, *(part.name for part in body if isinstance(part, ast.FunctionDef))}
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                names = {alias.asname or alias.name.partition(".")[0] for alias in aliases}
+            case ast.Assign() | ast.AnnAssign():
+                stored = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+                names = {part.id for part in stored if isinstance(part.ctx, ast.Store)}
+                names |= {"" for name in names if name == "pytestmark"}
+            case ast.Expr(value=ast.Constant()):  # the docstring
+                names = set()
+            case _:
+                names = {""}
+        for name in names:
+            named.setdefault(name, []).append(node)
+    return named
 
 
 def _each(
@@ -498,7 +549,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--changed",
         action="store_true",
-        help="only the bugs whose files have changed since they were caught",
+        help="only the bugs whose file, or the test that caught them, has changed since",
     )
     parser.add_argument(
         "--check",

@@ -13,6 +13,7 @@ from zlib import crc32
 
 import pytest
 
+from conftest import IN_CI
 from memory_mesh import MemoryMesh, StoreCorrupt, repair_store
 from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.core.model import Kind, QueuedEvent, Row
@@ -150,7 +151,8 @@ def try_all(
     assert unnamed_errors_of_copy(sound, copy, id_, lambda _: None) == []
     every = edits(sound)
     assert len(every) > count
-    for one in random.Random(count).sample(every, count):  # noqa: S311
+    chosen = random.Random(count).sample(every, count)  # noqa: S311
+    for one in chosen[: max(8, count // 3)] if IN_CI else chosen:
         assert (
             unnamed_errors_of_copy(sound, copy, id_, lambda file, one=one: edit(file, one)) == []
         ), one  # type: ignore[misc]

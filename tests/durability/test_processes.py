@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conftest import IN_CI
 from memory_mesh import MemoryMesh, MemoryRecord, Sound
 
 from .children import Child, together, url
@@ -28,7 +29,7 @@ def file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 @pytest.fixture
 def writers(deep: bool) -> int:
     """The number of processes that write at the same time."""
-    return 8 if deep else 2
+    return (4 if IN_CI else 8) if deep else 2
 
 
 def acknowledged(children: list[Child]) -> list[Any]:

@@ -32,13 +32,27 @@ def program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(children, "PROGRAMS", Path(__file__).with_name("traces.py"))
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store, and beside it a folder of traces, in which each policy has something to do."""
-    file = tmp_path / "filled" / "memory.db"
-    file.parent.mkdir()
+    file = tmp_path_factory.mktemp("filled") / "memory.db"
     fill(url(file), str(file.parent / "traces"))
     return file
+
+
+@pytest.fixture
+def file(filled: Path, tmp_path: Path) -> Path:
+    """A copy of that store and its folder."""
+    return Path(shutil.copytree(filled.parent, tmp_path / "copy")) / filled.name
+
+
+@pytest.fixture(scope="module")
+def whole(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The files and the memories after a run that is not killed."""
+    copy = tmp_path_factory.mktemp("whole") / "copy"
+    file = Path(shutil.copytree(filled.parent, copy)) / filled.name
+    retain(file)
+    return files(file), memories(file)
 
 
 def retain(file: Path, step: Any = lambda _: None) -> int:
@@ -80,12 +94,9 @@ def test_the_steps_are_those_at_which_a_run_is_killed(file: Path) -> None:
 @pytest.mark.req("TRACE-30", "TRACE-32")
 @pytest.mark.parametrize(("step", "nth"), KILLED)
 def test_a_killed_run_is_completed_by_the_next_and_a_third_changes_nothing(
-    file: Path, step: str, nth: int
+    file: Path, whole: Any, step: str, nth: int
 ) -> None:
-    whole = file.parent.parent / "whole" / "memory.db"
-    shutil.copytree(file.parent, whole.parent)
     before = files(file)
-    retain(whole)
     with Child(
         "run", store=url(file), folder=str(file.parent / "traces"), crash=(step, nth)
     ) as child:
@@ -98,7 +109,7 @@ def test_a_killed_run_is_completed_by_the_next_and_a_third_changes_nothing(
     )
     retain(file)
     assert_sound(file)
-    assert (files(file), memories(file)) == (files(whole), memories(whole))
+    assert (files(file), memories(file)) == whole
     assert files(file) != before
     assert retain(file) == 0
-    assert (files(file), memories(file)) == (files(whole), memories(whole))
+    assert (files(file), memories(file)) == whole

@@ -4,7 +4,8 @@ and nothing is lost."""
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from signal import SIGKILL
@@ -49,12 +50,31 @@ def program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(children, "PROGRAMS", Path(__file__).with_name("upkeep.py"))
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store in which every kind of upkeep has something to do."""
-    file = tmp_path / "memory.db"
+    file = tmp_path_factory.mktemp("filled") / "memory.db"
     fill(url(file))
     return file
+
+
+@pytest.fixture
+def file(filled: Path, tmp_path: Path) -> Path:
+    """A copy of that store."""
+    return Path(shutil.copy(filled, tmp_path))
+
+
+@pytest.fixture(scope="module")
+def whole(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
+    """What that store contains after a run that is not killed."""
+
+    @cache
+    def outcome_of(name: str) -> Any:
+        file = Path(shutil.copy(filled, tmp_path_factory.mktemp("whole")))
+        perform(file, name)
+        return outcome(file)
+
+    return outcome_of
 
 
 def perform(file: Path, name: str, step: Any = lambda _: None) -> Any:
@@ -103,11 +123,9 @@ def test_the_steps_are_those_at_which_a_run_is_killed(file: Path, name: str) -> 
 @pytest.mark.req("GRAPH-31", "GRAPH-37", "GRAPH-39")
 @pytest.mark.parametrize(("name", "step", "nth"), KILLED)
 def test_a_run_killed_at_any_step_is_completed_by_the_next_and_a_third_changes_nothing(
-    file: Path, name: str, step: str, nth: int
+    file: Path, whole: Callable[[str], Any], name: str, step: str, nth: int
 ) -> None:
-    whole, before = file.with_name("whole.db"), outcome(file)
-    shutil.copy(file, whole)
-    perform(whole, name)
+    before = outcome(file)
     with Child("run", store=url(file), call=CALLS[name], crash=(step, nth)) as child:
         assert (child.rest(), child.end()) == ([], -SIGKILL)
     assert_sound(file)
@@ -117,7 +135,7 @@ def test_a_run_killed_at_any_step_is_completed_by_the_next_and_a_third_changes_n
     assert (outcome(file) == before) is first, "a step is one change: nothing of it, or all"
     perform(file, name)
     assert_sound(file)
-    assert outcome(file) == outcome(whole) != before
+    assert outcome(file) == whole(name) != before
     done = contents_of(file)
     perform(file, name)
     assert contents_of(file) == done

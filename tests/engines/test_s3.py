@@ -159,6 +159,7 @@ FLUSHING = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in_ci(2)
 @pytest.mark.parametrize("step", [*WRITING, *FLUSHING])
 @pytest.mark.req("MESH-015")
 def test_a_writer_that_stalls_past_its_lease_loses_nothing_and_doubles_nothing(
@@ -180,6 +181,7 @@ def test_a_writer_that_stalls_past_its_lease_loses_nothing_and_doubles_nothing(
     assert_sound(cluster, prefix, [*mine, *theirs])
 
 
+@pytest.mark.one_in_ci(2)
 @pytest.mark.parametrize("step", [*WRITING, *FLUSHING])
 @pytest.mark.req("MESH-015")
 def test_a_writer_that_is_killed_at_any_step_leaves_what_it_acknowledged(

@@ -83,7 +83,7 @@ def test_any_history_in_supabase_is_a_history_of_a_dict(project: Project) -> Non
             places.append(place)
         return SupabaseStore(project.url, KEY)
 
-    effort = settings(StoreMachine.TestCase.settings, max_examples=15, stateful_step_count=15)
+    effort = settings(StoreMachine.TestCase.settings, max_examples=6, stateful_step_count=12)
     run_state_machine_as_test(machine_for(opened), settings=effort)
 
 
