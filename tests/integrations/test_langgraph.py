@@ -299,6 +299,19 @@ def test_any_filter_selects_what_the_library_selects(stores, seed) -> None:
             assert values(ours) == values(theirs), where
 
 
+def test_a_filter_names_a_part_of_a_part_by_its_path(stores) -> None:
+    """As the library's store in SQLite allows; a key with a dot comes first."""
+    _, ours = stores
+    ours.put(("p",), "deep", {"user": {"access-level": "admin", "age": 40, "team": {"id": "t"}}})
+    ours.put(("p",), "flat", {"user.access-level": "admin", "user": {"access-level": "guest"}})
+    for where, keys in (
+        ({"user.access-level": "admin"}, ["deep", "flat"]), ({"user.age": {"$gte": 40}}, ["deep"]),
+        ({"user.team.id": "t"}, ["deep"]), ({"user": {"team.id": "t"}}, ["deep"]),
+        ({"user.access-level.x": "admin"}, []), ({"user.access-level": "guest"}, []),
+    ):  # fmt: skip
+        assert sorted(item.key for item in ours.search(("p",), filter=where)) == keys, where
+
+
 class Letters:
     """An embedder of letters."""
 

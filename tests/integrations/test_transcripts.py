@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from inspect import iscoroutine, signature
 
 import pytest
 
@@ -83,6 +84,28 @@ def test_a_retriever_returns_k_documents_as_its_constructor_or_the_call_says(mes
     query, retriever = "when does the deploy key rotate?", MemoryMeshRetriever(mesh=mesh, k=2)
     assert [len(retriever.invoke(query)), len(retriever.invoke(query, k=3))] == [2, 3]
     assert len(asyncio.run(retriever.ainvoke(query, k=1))) == 1
+
+
+def test_the_retriever_passes_the_standard_tests_of_langchain(mesh) -> None:
+    from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+    from memory_mesh.integrations.langchain import MemoryMeshRetriever
+
+    class Suite(RetrieversIntegrationTests):
+        retriever_constructor = MemoryMeshRetriever
+        retriever_constructor_params = {"mesh": mesh}  # noqa: RUF012
+        retriever_query_example = "when does the deploy key rotate?"
+
+    for day in ("Mondays", "Tuesdays", "Fridays", "Sundays"):
+        mesh.add(f"The deploy key rotates on {day}.")
+    suite, given = Suite(), {"retriever": MemoryMeshRetriever(mesh=mesh)}
+    names = [name for name in dir(suite) if name.startswith("test_")]
+    assert {"test_k_constructor_param", "test_ainvoke_returns_documents"} <= {*names}
+    for name in names:
+        test = getattr(suite, name)
+        outcome = test(**{one: given[one] for one in signature(test).parameters})
+        if iscoroutine(outcome):
+            asyncio.run(outcome)
 
 
 # --- what every transcript keeps ---

@@ -270,7 +270,7 @@ def _fits(value: object, wanted: object) -> bool:
         return all(_holds(value, name, operand) for name, operand in wanted.items())
     if isinstance(wanted, Mapping):
         return isinstance(value, Mapping) and all(
-            _fits(value.get(name), part) for name, part in wanted.items()
+            _fits(_part(value, str(name)), part) for name, part in wanted.items()
         )
     if isinstance(wanted, list | tuple):
         return (
@@ -279,6 +279,14 @@ def _fits(value: object, wanted: object) -> bool:
             and all(map(_fits, value, wanted))
         )
     return value == wanted
+
+
+def _part(value: Mapping[str, Any], name: str) -> Any:
+    """Return the part of a value that a name or a path such as `user.role` names, or None."""
+    first, _, rest = name.partition(".")
+    if name in value or not (rest and isinstance(value.get(first), Mapping)):
+        return value.get(name)
+    return _part(value[first], rest)
 
 
 def _holds(value: Any, name: str, operand: Any) -> bool:
