@@ -156,3 +156,9 @@ def test_a_misspelt_word_is_corrected_above_the_bound(store: FunctionStore) -> N
         handle = mesh.scoped(user_id="ann", agent_id="planner")
         explanation = handle.explain("bartno found")
         assert explanation.corrections == {"bartno": "barton"}
+
+
+def test_a_search_above_the_bound_finds_as_many_as_are_asked_for(store: FunctionStore) -> None:
+    with opened(store, above=True) as mesh:
+        handle = mesh.scoped(user_id="ann", agent_id="planner")
+        assert len(handle.search("found", 400, min_score=0, use_cache=False)) == 400

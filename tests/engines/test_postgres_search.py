@@ -131,28 +131,27 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
     filters = Compare("importance", ">=", 0.4), equals("speaker", "Katherine")
     words = dict.fromkeys(WORDS, 1.0)
     others = Vector("it's 100% another", b"\0\0\x80?" * 3)
-    with patch.object(calls, "BEST", 1000):  # all of them
-        for vector, allowed in product((None, *models.values(), others), filters):
-            given = conditions(reader, allowed=allowed), words, ["lisbon"], vector
-            found, right = mine.search(*given), plain.search(*given)
-            assert replace(found.statistics, counts={}, session_counts={}) == replace(
-                right.statistics, counts={}, session_counts={}
+    for vector, allowed in product((None, *models.values(), others), filters):
+        given = conditions(reader, allowed=allowed), words, ["lisbon"], vector
+        found, right = mine.search(*given, limit=1000), plain.search(*given, limit=1000)
+        assert replace(found.statistics, counts={}, session_counts={}) == replace(
+            right.statistics, counts={}, session_counts={}
+        )
+        for name in ("counts", "session_counts"):
+            assert positive(getattr(found.statistics, name)) == positive(
+                getattr(right.statistics, name)
             )
-            for name in ("counts", "session_counts"):
-                assert positive(getattr(found.statistics, name)) == positive(
-                    getattr(right.statistics, name)
-                )
-            assert len(found.rows) <= len(right.rows)
-            for partition, own in found.rows.items():
-                every = by_id(right.rows[partition])
-                for id_, values in by_id(own).items():
-                    assert values == every[id_]
-            for key, totals in found.sessions.items():
-                expected = right.sessions[key]
-                assert totals.length == expected.length
-                assert positive(totals.counts) == {
-                    word: count for word, count in expected.counts.items() if word in words
-                }
+        assert len(found.rows) <= len(right.rows)
+        for partition, own in found.rows.items():
+            every = by_id(right.rows[partition])
+            for id_, values in by_id(own).items():
+                assert values == every[id_]
+        for key, totals in found.sessions.items():
+            expected = right.sessions[key]
+            assert totals.length == expected.length
+            assert positive(totals.counts) == {
+                word: count for word, count in expected.counts.items() if word in words
+            }
     assert mine.count_words(where, WORDS) == plain.count_words(where, WORDS)
     assert mine.speakers(where) == plain.speakers(where)
 
@@ -183,9 +182,9 @@ def test_a_search_returns_the_neighbours_and_the_passages_of_what_it_found(
             for at in range(9)
         ]  # fmt: skip
         store.apply([*turns, passage("x1", "t5", [0.0, 1.0]), passage("x2", "t0", [1.0, 0.0])])
-        found = store.candidate_source.search(given, {"red": 1.0}, (), None)
+        found = store.candidate_source.search(given, {"red": 1.0}, (), None, limit=80)
         assert found.rows["p"].passages.columns["id"] == []  # the query has no vector to compare
-        found = store.candidate_source.search(given, {"red": 1.0}, (), query(1.0, 5.0))
+        found = store.candidate_source.search(given, {"red": 1.0}, (), query(1.0, 5.0), limit=80)
     rows = by_id(found.rows["p"])
     # The fourth turn is not readable, so the third one is next to the fifth.
     assert {id_: values[1:] for id_, values in rows.items()} == {  # type: ignore[index]
@@ -235,7 +234,7 @@ def counted(store: PostgresStore, reader: Reader) -> object:
     source, words = store.candidate_source, ["red", "word1", "gone"]
     same = Conditions(visible=where, with_status=where, readable=where, allowed=where)
     found = (
-        source.search(same, dict.fromkeys(words, 1.0), (), None).statistics,
+        source.search(same, dict.fromkeys(words, 1.0), (), None, limit=9).statistics,
         source.count_words(where, words),
         source.speakers(where),
     )
@@ -357,7 +356,7 @@ def test_a_search_reads_few_rows_before_the_server_has_statistics_of_its_tables(
     with closing(PostgresStore(server.keeper(database))) as store:
         source, vector = store.candidate_source, rows[0].vector
         assert vector
-        found = source.search(same, {"rare1": 1.0, "red": 1.0}, (), vector)
+        found = source.search(same, {"rare1": 1.0, "red": 1.0}, (), vector, limit=80)
         assert found.statistics.with_vector == count
         assert 80 <= len(found.rows["p"].places) <= 5 * 2 * 80
         assert found.sessions[SessionKey("p", "s1")].counts == {"red": 10, "rare1": 10}
@@ -504,7 +503,7 @@ def test_a_database_without_tables_answers_as_an_empty_one(server: Server) -> No
             visible_to(READERS[0]),
         )
         source = store.candidate_source
-        assert source.search(given, {"red": 1.0}, (), query(1.0, 0.0)) == Found()
+        assert source.search(given, {"red": 1.0}, (), query(1.0, 0.0), limit=80) == Found()
         assert not source.count_words(where, WORDS)
         assert not [*source.index_rows(Kind.MEMORY, "p")]
         assert not source.speakers(where)
@@ -541,7 +540,7 @@ def test_tables_of_the_first_version_are_upgraded_by_their_owner_and_not_by_a_re
         same = Conditions(
             visible=everything, with_status=everything, readable=everything, allowed=everything
         )
-        found = store.candidate_source.search(same, {"red": 1.0, "fenc": 1.0}, (), None)
+        found = store.candidate_source.search(same, {"red": 1.0, "fenc": 1.0}, (), None, limit=80)
         assert found.statistics.counts == {"red": 2, "fenc": 1}
     assert server.execute("SELECT max(version) FROM mesh_migrations", database=database) == [
         (VERSION,)

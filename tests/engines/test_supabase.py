@@ -227,9 +227,9 @@ def test_what_a_search_finds_comes_over_http_with_its_vectors(project: Project) 
         ]
         store.apply([*rows, passage("p1", "m1", vector=[0.0, 1.0])])
         given = same, {"red": 1.0}, ["red"], rows[1].vector
-        found = store.candidate_source.search(*given)
+        found = store.candidate_source.search(*given, limit=80)
         with closing(PostgresStore(project.database_url)) as direct:
-            right = direct.candidate_source.search(*given)
+            right = direct.candidate_source.search(*given, limit=80)
         assert found.statistics == right.statistics
         assert found.statistics.with_vector == 40
         (own,), (expected,) = found.rows.values(), right.rows.values()

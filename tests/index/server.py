@@ -83,6 +83,8 @@ class PlainSource:
         words: Mapping[str, float],
         names: Collection[str],
         vector: Vector | None,
+        *,
+        limit: int,
     ) -> Found:
         visible = self._store.find(Kind.MEMORY, conditions.visible)
         readable = [row for row in visible if conditions.readable.matches(row)]

@@ -47,6 +47,9 @@ from memory_mesh.index.table import Table
 from memory_mesh.index.view import OWN, View, find_corrections, find_people, with_corrections
 from memory_mesh.index.words import one_typo_away
 
+# How many memories of each channel the engine is asked for, for a pool of the usual size. With 60,
+# 96 % of the best ten are those of comparing all memories; with 100, 99 %.
+_BEST, _USUAL_SIZE = 80, 150
 Speakers = Collection[tuple[str, str]]  # each partition and speaker of readable memories
 
 
@@ -66,12 +69,13 @@ def find_pool(
     contains, if the embedder does not know them, and again with their corrections."""
     conditions, corrections = conditions_of(query), dict[str, str]()
     words: dict[str, float] = dict(sorted(Counter(query.tokens).items()))
-    found = source.search(conditions, words, query.names, query.vector)
+    limit = max(_BEST, size * _BEST // _USUAL_SIZE)
+    found = source.search(conditions, words, query.names, query.vector, limit=limit)
     known = _EngineWords(source, conditions.readable, found.statistics.counts, language)
     unknown = [word for word in words if not known.count(word) and not query.is_word(word)]
     if corrections := find_corrections(unknown, known, query.is_word):
         words = with_corrections(words, corrections)
-        found = source.search(conditions, words, query.names, query.vector)
+        found = source.search(conditions, words, query.names, query.vector, limit=limit)
     views = {
         name: _view_of(query, found.rows.get(name), language) for name in partitions(query.reader)
     }

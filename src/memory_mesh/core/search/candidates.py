@@ -123,8 +123,8 @@ class CandidateSource(Protocol):
     """Answers about memories, each from one query in the engine of a store. A word that is missing
     in a result has the count 0.
 
-    **search** returns the best memories for words, given with their weights in the query, and for a
-    vector; both among those that meet the condition `allowed`. Of the very best ones it adds the
+    **search** returns the best `limit` memories for words, given with their weights in the query,
+    and the best for a vector; both among those that meet the condition `allowed`. It adds their
     neighbours in their sessions: up to two readable memories on each side. `names` are counted as
     the words are. A session is ordered by `turn` if every readable memory of it has one, else by
     `event_time` if every one has that, else by `created_at`; then by `created_at`, `number` and
@@ -142,6 +142,8 @@ class CandidateSource(Protocol):
         words: Mapping[str, float],
         names: Collection[str],
         vector: Vector | None,
+        *,
+        limit: int,
     ) -> Found: ...
     def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]: ...
     def speakers(self, where: Where) -> Collection[tuple[str, str]]: ...

@@ -65,10 +65,7 @@ from memory_mesh.stores.postgres.tables import (
 )
 
 _PAGE = 2000  # rows of an index that are read together
-# Memories that a search finds by keywords, and as many by vectors: with 60 of each, 96 % of the
-# best ten are those of comparing all memories; with 100, 99 %.
-BEST = 80
-_STEPS = 2  # neighbours on each side of each
+_STEPS = 2  # neighbours on each side of what a search finds
 
 
 # --- conditions ---
@@ -136,6 +133,8 @@ class FunctionSource:
         words: Mapping[str, float],
         names: Collection[str],
         vector: Vector | None,
+        *,
+        limit: int,
     ) -> Found:
         """Return the best memories for words and a vector, and what their scores depend on."""
         counted = (conditions.visible, conditions.with_status, conditions.readable)
@@ -150,7 +149,7 @@ class FunctionSource:
             "tokens": tokens, "weights": [words[token] for token in tokens], "k1": K1, "b": B,
             "by_segment": all(map(is_by_segment, counted)),
             "is_allowed_by_segment": is_by_segment(conditions.allowed),
-            "limit": BEST, "steps": _STEPS,
+            "limit": limit, "steps": _STEPS,
             **(_near(vector) if vector else {}),
         }  # fmt: skip
         answer = self._call("mesh_search", payload, [])
