@@ -131,6 +131,7 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
     filters = Compare("importance", ">=", 0.4), equals("speaker", "Katherine")
     words = dict.fromkeys(WORDS, 1.0)
     others = Vector("it's 100% another", b"\0\0\x80?" * 3)
+    count = 0
     for vector, allowed in product((None, *models.values(), others), filters):
         given = conditions(reader, allowed=allowed), words, ["lisbon"], vector
         found, right = mine.search(*given, limit=1000), plain.search(*given, limit=1000)
@@ -144,6 +145,7 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
         assert len(found.rows) <= len(right.rows)
         for partition, own in found.rows.items():
             every = by_id(right.rows[partition])
+            count += len(own.places)
             for id_, values in by_id(own).items():
                 assert values == every[id_]
         for key, totals in found.sessions.items():
@@ -152,6 +154,7 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
             assert positive(totals.counts) == {
                 word: count for word, count in expected.counts.items() if word in words
             }
+    assert bool(count) == bool(rows)
     assert mine.count_words(where, WORDS) == plain.count_words(where, WORDS)
     assert mine.speakers(where) == plain.speakers(where)
 

@@ -16,14 +16,17 @@ from memory_mesh.core.model import (
     Kind,
     Reader,
     Row,
+    Where,
     all_of,
     iso,
     millis,
+    not_expired,
     partitions,
     visible_to,
 )
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query, tokens
+from memory_mesh.core.search.mentions import closeness
 from memory_mesh.core.search.query import TTL_MS
 from memory_mesh.system import fork_safe
 
@@ -36,6 +39,7 @@ MAX_PARTITIONS = 4096  # whose marks are kept
 MAX_CHANGES = 500
 _MAX_SCOPES = 1000  # of a partition
 _MAX_READERS = 256  # whose speakers are kept
+_MAX_NAMES = 16  # of a query that are compared with those of all speakers
 
 
 class CandidateIndex:
@@ -130,13 +134,29 @@ class CandidateSnapshot:
         return min((millis(str(row.value("valid_from"))) for row in rows), default=None)
 
     def speakers(self, query: Query) -> frozenset[str]:
-        """Return the speakers of readable memories of whose names the query has a word."""
-        named, language = {*query.tokens}, self._index.language
-        return frozenset(
-            speaker
-            for _, speaker in self._index.speakers(query, self.mark)
-            if not named.isdisjoint(tokens(speaker, language=language))
-        )
+        """Return the speakers of readable memories that the query names, and the tokens that it
+        names them by. Of a name that is close to a speaker's, the engine is asked whether it is a
+        word of some memory."""
+        index, language = self._index, self._index.language
+        speakers = {name for _, name in index.speakers(query, self.mark)}
+        words = {name: {*tokens(name, language=language)} for name in speakers}
+        named = {name for name, own in words.items() if not own.isdisjoint(query.tokens)}
+        close: dict[str, set[str]] = {}
+        for name in sorted(query.names.difference(*words.values()))[:_MAX_NAMES]:
+            for speaker, own in words.items():
+                if any(closeness(name, word, language=language) for word in own):
+                    close.setdefault(name, set()).add(speaker)
+        counts = index.source.count_words(_readable(query), close) if close else {}
+        for name, others in close.items():
+            if not counts.get(name):
+                named |= {name, *others}
+        return frozenset(named)
+
+
+def _readable(query: Query) -> Where:
+    return all_of(
+        visible_to(query.reader), In("status", tuple(query.statuses)), not_expired(query.at)
+    )
 
 
 class _PartitionMarks:
