@@ -290,11 +290,6 @@ def _indexed(kind: Kind) -> str:
     return ", ".join(f"({fields.get(name, 'NULL')})::{type_}" for name, type_ in types)
 
 
-def _in_text(columns: str) -> str:
-    """Return SQL text as it stands within a literal of another one, which `format` reads."""
-    return columns.replace("'", "''").replace("%", "%%")
-
-
 # --- rows ---
 
 
@@ -688,10 +683,8 @@ def sql(name: str) -> str:
             for name, type_ in types.items()
         ),
         "indexed_nulls": ", ".join(f"NULL::{type_}" for type_ in types.values()),
-        "memory_columns": _in_text(_indexed(Kind.MEMORY)),
-        "passage_columns": _in_text(_indexed(Kind.PASSAGE)),
-        "indexed_memories": f"{_indexed(Kind.MEMORY)} FROM {table_of(Kind.MEMORY).name} t",
-        "indexed_passages": f"{_indexed(Kind.PASSAGE)} FROM {table_of(Kind.PASSAGE).name} t",
+        "memory_columns": _indexed(Kind.MEMORY),
+        "passage_columns": _indexed(Kind.PASSAGE),
         "version": VERSION,
         "kept": KEPT_MOVES,
         "tables": ", ".join(ALL),

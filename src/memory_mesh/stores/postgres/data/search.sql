@@ -142,11 +142,11 @@ BEGIN
     mesh_looked_up(payload -> 'readable', mesh_named(payload, '$1')), in_order, mesh_condition('memory', payload -> 'readable'), format(mesh_comparable(payload), 't'), mesh_distance('$4::vector'))
     INTO sessions, ids, places USING hits, mesh_texts(payload -> 'words'), (payload ->> 'steps')::int, payload ->> 'vector';
   RETURN QUERY SELECT 'counts', (statistics || jsonb_build_object('found_sessions', sessions))::text, <indexed_nulls>;
-  RETURN QUERY EXECUTE format('SELECT ''memory'', json_build_array(t.partition, place, (%s) IS TRUE)::text, <memory_columns> %s WHERE %s %s',
-    mesh_condition('memory', payload -> 'allowed'), format(stored, 't'), mesh_condition('memory', payload -> 'readable'), newest) USING ids, places;
+  RETURN QUERY EXECUTE format('SELECT ''memory'', json_build_array(t.partition, place, (%s) IS TRUE)::text, %s %s WHERE %s %s',
+    mesh_condition('memory', payload -> 'allowed'), $q$<memory_columns>$q$, format(stored, 't'), mesh_condition('memory', payload -> 'readable'), newest) USING ids, places;
   IF mesh_has_passages(payload) THEN
-    RETURN QUERY EXECUTE format('SELECT ''passage'', json_build_array(t.partition)::text, <passage_columns> %s '
+    RETURN QUERY EXECUTE format('SELECT ''passage'', json_build_array(t.partition)::text, %s %s '
       'CROSS JOIN LATERAL (SELECT * FROM records p WHERE p.tenant = memory.tenant AND p.kind = ''passage'' AND p.ref = memory.id AND p.partition = memory.partition OFFSET 0) t WHERE %s %s',
-      format(stored, 'memory'), format(mesh_comparable(payload), 't'), newest) USING ids, places;
+      $q$<passage_columns>$q$, format(stored, 'memory'), format(mesh_comparable(payload), 't'), newest) USING ids, places;
   END IF;
 END $sql$;
