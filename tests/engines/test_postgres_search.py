@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
@@ -16,6 +16,7 @@ from numpy.random import default_rng
 
 from engines.postgres import Server
 from index.corpus import fill, make_rows
+from index.server import PlainSource
 from memory_mesh.core.errors import StoreCorrupt, StoreReadOnly, StoreTooOld
 from memory_mesh.core.model import (
     TOKEN_BYTES,
@@ -36,17 +37,16 @@ from memory_mesh.core.options import Options
 from memory_mesh.core.ports import ServerStore
 from memory_mesh.core.search.candidates import (
     INDEXED,
-    Around,
-    CandidateMemory,
     Conditions,
+    Found,
+    FoundRows,
     IndexedRows,
     SessionKey,
 )
 from memory_mesh.core.search.lexical import tokens
 from memory_mesh.index import ServerIndex, make_index
-from memory_mesh.index.paged import PagedSource
+from memory_mesh.index.local import rows_of
 from memory_mesh.index.remote import CandidateSnapshot
-from memory_mesh.index.remote_search import completed_memory
 from memory_mesh.stores.postgres import PostgresStore, calls
 from memory_mesh.stores.postgres.calls import condition, is_by_segment, partitions_in
 from memory_mesh.stores.postgres.roles import grant
@@ -58,7 +58,7 @@ from memory_mesh.stores.postgres.tables import (
     encoded,
     table_of,
 )
-from memory_mesh.testing.rows import memory, passage, query, within
+from memory_mesh.testing.rows import memory, passage, query
 
 pytestmark = pytest.mark.deep
 
@@ -123,157 +123,82 @@ def positive(counts: object) -> dict[str, int]:
 
 @pytest.mark.parametrize("reader", READERS, ids=str)
 def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: Reader) -> None:
-    mine, paged, where = store.candidate_source, PagedSource(store), visible_to(reader)
+    mine, plain, where = store.candidate_source, PlainSource(store), visible_to(reader)
     rows = store.find(Kind.MEMORY, where)
     assert bool(rows) == (reader.user_id != "eve")
     models = {(row.vector.model, row.vector.dimension): row.vector for row in rows if row.vector}
     # The second is answered by segment.
     filters = Compare("importance", ">=", 0.4), equals("speaker", "Katherine")
-    for model, allowed in product((None, *models, ("it's 100% another", 3)), filters):
-        given = conditions(reader, allowed=allowed), WORDS, model
-        found, right = mine.statistics(*given), paged.statistics(*given)
-        for name in (
-            "visible",
-            "with_status",
-            "readable",
-            "allowed",
-            "with_vector",
-            "corpus",
-            "sessions",
-        ):
-            assert getattr(found, name) == getattr(right, name), name
-        assert (found.counts, found.session_counts) == (
-            positive(right.counts),
-            positive(right.session_counts),
+    words = dict.fromkeys(WORDS, 1.0)
+    others = Vector("it's 100% another", b"\0\0\x80?" * 3)
+    count = 0
+    for vector, allowed in product((None, *models.values(), others), filters):
+        given = conditions(reader, allowed=allowed), words, ["lisbon"], vector
+        found, right = mine.search(*given, limit=1000), plain.search(*given, limit=1000)
+        assert replace(found.statistics, counts={}, session_counts={}) == replace(
+            right.statistics, counts={}, session_counts={}
         )
-    assert mine.count_words(where, WORDS) == positive(paged.count_words(where, WORDS))
-    assert mine.speakers(where) == paged.speakers(where)
-    vectors = list[bytes]()
-    for model, allowed in product((None, *models), filters):
-        ids = [row.id for row in rows] + ["unknown"]
-        given = conditions(reader, allowed=allowed), ids, WORDS, model
-        scored, right_scored = (
-            source.memories(*given, with_vectors=ids[::2], with_tokens=True)
-            for source in (mine, paged)
-        )
-        assert bool(scored) == any(row.value("status") == "active" for row in rows)
-        assert [_comparable(one) for one in scored] == [_comparable(one) for one in right_scored]
-        vectors += [one.vector for one in scored if one.vector]
-    assert bool(vectors) == bool(rows)
-    ids = [row.id for row in rows[::3]] + ["unknown"]
-    for steps, vector in product(
-        (1, 3), (None, *models.values(), Vector("another", b"\0\0\x80?" * 3))
-    ):
-        asked = {"steps": steps, "words": WORDS, "vector": vector}
-        around, right_around = mine.around(where, ids, **asked), paged.around(where, ids, **asked)  # type: ignore[arg-type]
-        assert _lists(around.neighbours) == _lists(right_around.neighbours)
-        totals, right_totals = around.sessions, right_around.sessions
-        assert bool(totals) == bool(rows)
-        assert totals.keys() == right_totals.keys()
-        for key, total in right_totals.items():
-            assert (totals[key].length, totals[key].counts) == (
-                total.length,
-                positive(total.counts),
+        for name in ("counts", "session_counts"):
+            assert positive(getattr(found.statistics, name)) == positive(
+                getattr(right.statistics, name)
             )
-            assert totals[key].cosine == (
-                None if total.cosine is None else pytest.approx(total.cosine, abs=0.01)
-            )
-    for vector in models.values():
-        readable = all_of(where, equals("status", "active"))
-        # With that count, the index is asked first.
-        for limit, count in product((3, 1000), (1, FEW_VECTORS + 1)):
-            nearest = [
-                source.nearest(readable, vector, count=count, limit=limit)
-                for source in (mine, paged)
-            ]
-            assert len(nearest[0]) == len(nearest[1])
-            assert limit == 3 or {*nearest[0]} == {*nearest[1]}
+        assert len(found.rows) <= len(right.rows)
+        for partition, own in found.rows.items():
+            every = by_id(right.rows[partition])
+            count += len(own.places)
+            for id_, values in by_id(own).items():
+                assert values == every[id_]
+        for key, totals in found.sessions.items():
+            expected = right.sessions[key]
+            assert totals.length == expected.length
+            assert positive(totals.counts) == {
+                word: count for word, count in expected.counts.items() if word in words
+            }
+    assert bool(count) == bool(rows)
+    assert mine.count_words(where, WORDS) == plain.count_words(where, WORDS)
+    assert mine.speakers(where) == plain.speakers(where)
 
 
-def test_a_passage_whose_vector_has_no_length_has_the_cosine_zero(server: Server) -> None:
-    with closing(PostgresStore(server.keeper(server.database()))) as store:
-        store.apply(
-            [memory("far", session_id="s", vector=[-1.0, 0.0]), passage("empty", "far", [0.0, 0.0])]
-        )
-        for source in (store.candidate_source, PagedSource(store)):
-            (total,) = source.around(
-                within("p"), ["far"], steps=1, vector=query(1.0, 0.0)
-            ).sessions.values()
-            assert total.cosine == 0
+def by_id(rows: FoundRows) -> dict[str, object]:
+    """Return what was found of each memory: its columns, vector, place and filter."""
+    columns = zip(*(rows.memories.columns[name] for name in INDEXED), strict=True)
+    values = zip(columns, rows.memories.vectors, rows.places, rows.allowed, strict=True)
+    return {str(row[0]): (list(row), *others) for row, *others in values}
 
 
-def _lists(around: Mapping[str, Around]) -> dict[str, tuple[list[str], list[str]]]:
-    return {id_: (list(one.before), list(one.behind)) for id_, one in around.items()}
-
-
-def _comparable(memory: CandidateMemory, words: Collection[str] = WORDS) -> CandidateMemory:
-    """Return a memory with the words that PostgreSQL does not count, and its passages in one
-    order."""
-    passages = sorted(memory.passages, key=lambda each: (each.data, each.tokens))
-    return completed_memory(memory, words, "english")._replace(passages=passages)
-
-
-def test_of_a_text_that_is_not_ascii_the_words_count_that_an_early_version_did_not_store(
+def test_a_search_returns_the_neighbours_and_the_passages_of_what_it_found(
     server: Server,
 ) -> None:
-    everything, words = equals("partition", "p"), tokens("🎉 🚀 bakery")
-    same = Conditions(
-        visible=everything, with_status=everything, readable=everything, allowed=everything
-    )
+    everything = equals("partition", "p")
+    active = all_of(everything, equals("status", "active"))
+    given = Conditions(
+        visible=everything, with_status=active, readable=active,
+        allowed=all_of(active, equals("speaker", "Ann")),
+    )  # fmt: skip
     with closing(PostgresStore(server.keeper(server.database()))) as store:
-        store.apply([
-            memory("old", content="The 🎉 café 🚀 reopened", keywords=["cafe", "reopen"]),
-            memory("plain", content="The bakery reopened", keywords=["bakeri", "reopen"]),
-        ])  # fmt: skip
-        sources = store.candidate_source, PagedSource(store)
-        mine, paged = (
-            {
-                one.id: one
-                for one in each.memories(same, ["old", "plain"], words, None, with_vectors=())
-            }
-            for each in sources
-        )
-    assert (list(mine["old"].words), mine["old"].text) == (
-        ["cafe", "reopen"],
-        "The 🎉 café 🚀 reopened",
-    )
-    assert (list(mine["plain"].words), mine["plain"].text) == (["bakeri"], None)
-    complete = _comparable(mine["old"], words)
-    assert (complete.length, sorted(complete.words)) == (4, sorted("🎉🚀"))
-    assert complete == _comparable(paged["old"], words)
-
-
-def test_tokens_are_read_with_the_vectors_if_they_are_wanted(server: Server) -> None:
-    database, everything = server.database(), equals("partition", "p")
-    same = Conditions(
-        visible=everything, with_status=everything, readable=everything, allowed=everything
-    )
-    own, part = bytes(range(TOKEN_BYTES)), bytes(2 * TOKEN_BYTES)
-
-    def tokens_of(*, wanted: bool = True) -> list[dict[str, list[bytes]]]:
-        return [
-            {
-                one.id: [each.tokens for each in (one.vector, *one.passages) if each]
-                for one in source.memories(
-                    same, ids, (), ("unit", 2), with_vectors=ids[1:], with_tokens=wanted
-                )
-            }
-            for source in (store.candidate_source, PagedSource(store))
-        ]
-
-    with closing(PostgresStore(server.keeper(database))) as store:
-        rows = [memory(f"m{n}", vector=[1, 0], tokens=own if n < 3 else b"") for n in range(4)]
-        ids = [row.id for row in rows]
-        store.apply(rows)
-        assert tokens_of() == [{"m0": [], "m1": [own], "m2": [own], "m3": [b""]}] * 2
-        store.apply([passage(f"x{n}", f"m{n}", [0, 1], tokens=part) for n in (0, 1, 3)])
-        right = {"m0": [], "m1": [own, part], "m2": [own], "m3": [b"", part]}
-        assert tokens_of() == [right, right]
-        none = {id_: [b"" for _ in tokens] for id_, tokens in right.items()}
-        assert tokens_of(wanted=False) == [none, none]
-        server.execute("UPDATE memories SET tokens = '\\x00' WHERE id = 'm1'", database=database)
-        assert tokens_of() == [right | {"m1": [b"", part]}] * 2
-        assert store.get(Kind.MEMORY, ["m1"])["m1"].vector == Vector.of("unit", [1, 0])
+        turns = [
+            memory(
+                f"t{at}", session_id="s", turn=at, keywords=["red"] if at == 5 else ["blue"],
+                speaker="Ann" if at == 5 else "Bob", vector=[1.0, at],
+                status="archived" if at == 4 else "active",
+            )
+            for at in range(9)
+        ]  # fmt: skip
+        store.apply([*turns, passage("x1", "t5", [0.0, 1.0]), passage("x2", "t0", [1.0, 0.0])])
+        found = store.candidate_source.search(given, {"red": 1.0}, (), None, limit=80)
+        assert found.rows["p"].passages.columns["id"] == []  # the query has no vector to compare
+        found = store.candidate_source.search(given, {"red": 1.0}, (), query(1.0, 5.0), limit=80)
+    rows = by_id(found.rows["p"])
+    # The fourth turn is not readable, so the third one is next to the fifth.
+    assert {id_: values[1:] for id_, values in rows.items()} == {  # type: ignore[index]
+        "t2": (turns[2].vector, 3, False), "t3": (turns[3].vector, 4, False),
+        "t5": (turns[5].vector, 5, True), "t6": (turns[6].vector, 6, False),
+        "t7": (turns[7].vector, 7, False),
+    }  # fmt: skip
+    assert found.rows["p"].passages.columns["id"] == ("x1",)
+    totals = found.sessions[SessionKey("p", "s")]
+    assert (totals.length, dict(totals.counts)) == (8, {"red": 1})
+    assert totals.cosine == pytest.approx(1.0)
 
 
 def test_a_mesh_on_postgres_may_search_in_the_engine(store: PostgresStore) -> None:
@@ -312,7 +237,7 @@ def counted(store: PostgresStore, reader: Reader) -> object:
     source, words = store.candidate_source, ["red", "word1", "gone"]
     same = Conditions(visible=where, with_status=where, readable=where, allowed=where)
     found = (
-        source.statistics(same, words, None),
+        source.search(same, dict.fromkeys(words, 1.0), (), None, limit=9).statistics,
         source.count_words(where, words),
         source.speakers(where),
     )
@@ -432,20 +357,12 @@ def test_a_search_reads_few_rows_before_the_server_has_statistics_of_its_tables(
     )
     (before,) = server.execute(read, database=database)[0]
     with closing(PostgresStore(server.keeper(database))) as store:
-        ids = [hit.id for hit in store.matching(["rare1", "rare2"], where, limit=150)]
-        assert len(ids) == 150
         source, vector = store.candidate_source, rows[0].vector
         assert vector
-        assert source.statistics(same, ["red"], (vector.model, 2)).with_vector == count
-        assert all(
-            one.vector
-            for one in source.memories(same, ids, ["red"], (vector.model, 2), with_vectors=ids)
-        )
-        assert len(source.nearest(where, vector, count=count, limit=150)) == 150
-        around = source.around(where, ids, steps=3, words=["red"], vector=vector)
-        assert len(around.neighbours) == 150
-        assert around.sessions[SessionKey("p", "s1")].counts == {"red": 10}
-        assert around.sessions[SessionKey("p", "s1")].cosine
+        found = source.search(same, {"rare1": 1.0, "red": 1.0}, (), vector, limit=80)
+        assert found.statistics.with_vector == count
+        assert 80 <= len(found.rows["p"].places) <= 5 * 2 * 80
+        assert found.sessions[SessionKey("p", "s1")].counts == {"red": 10, "rare1": 10}
     (after,) = server.execute(read, database=database)[0]
     assert 0 < int(str(after)) - int(str(before)) < 12 * count
 
@@ -516,7 +433,7 @@ def test_an_index_gets_the_same_rows_as_from_reading_all_of_them(
     with patch.object(calls, "_PAGE", size):
         for kind, name in product(read, [*names, "unknown"]):
             pages = [*store.candidate_source.index_rows(kind, name)]
-            right = [*PagedSource(store).index_rows(kind, name)]
+            right = [*rows_of(store, kind, name)]
             assert rows_in(pages) == rows_in(right)
             read[kind] += pages
     for kind, pages in read.items():
@@ -588,17 +505,11 @@ def test_a_database_without_tables_answers_as_an_empty_one(server: Server) -> No
             conditions(READERS[0], allowed=equals("status", "active")),
             visible_to(READERS[0]),
         )
-        assert store.candidate_source.statistics(given, WORDS, None).visible == 0
-        assert not store.candidate_source.count_words(where, WORDS)
-        assert not [*store.candidate_source.index_rows(Kind.MEMORY, "p")]
-        assert not store.candidate_source.speakers(where)
-        assert not store.candidate_source.memories(given, ["m1"], WORDS, None, with_vectors=())
-        assert not store.candidate_source.nearest(
-            where, Vector("model", b"\0\0\x80?"), count=0, limit=1
-        )
-        around = store.candidate_source.around(where, ["m1"], steps=1)
-        assert not around.neighbours
-        assert not around.sessions
+        source = store.candidate_source
+        assert source.search(given, {"red": 1.0}, (), query(1.0, 0.0), limit=80) == Found()
+        assert not source.count_words(where, WORDS)
+        assert not [*source.index_rows(Kind.MEMORY, "p")]
+        assert not source.speakers(where)
 
 
 @pytest.mark.req("MESH-020")
@@ -632,10 +543,8 @@ def test_tables_of_the_first_version_are_upgraded_by_their_owner_and_not_by_a_re
         same = Conditions(
             visible=everything, with_status=everything, readable=everything, allowed=everything
         )
-        assert store.candidate_source.statistics(same, ["red", "fenc"], None).counts == {
-            "red": 2,
-            "fenc": 1,
-        }
+        found = store.candidate_source.search(same, {"red": 1.0, "fenc": 1.0}, (), None, limit=80)
+        assert found.statistics.counts == {"red": 2, "fenc": 1}
     assert server.execute("SELECT max(version) FROM mesh_migrations", database=database) == [
         (VERSION,)
     ]

@@ -235,7 +235,7 @@ def test_no_function_that_a_client_can_call_runs_a_text_that_it_is_given(
     )
     with psycopg.connect(urls["keeper"]) as connection:
         found = dict(connection.execute(query).fetchall())
-    assert found.keys() >= {"mesh_find", "mesh_nearest", "mesh_around", "mesh_has_passages"}
+    assert found.keys() >= {"mesh_find", "mesh_nearest", "mesh_search", "mesh_has_passages"}
     assert [name for name, takes_text in found.items() if takes_text] == []
 
 

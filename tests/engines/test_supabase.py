@@ -23,9 +23,9 @@ from memory_mesh.core.errors import StoreError, StoreTooNew, StoreUnavailable
 from memory_mesh.core.model import Key, Kind, equals, partition_for
 from memory_mesh.core.ports import Secret, Store
 from memory_mesh.core.search.candidates import Conditions
-from memory_mesh.index.paged import PagedSource
+from memory_mesh.index.local import rows_of
 from memory_mesh.net import HttpClient
-from memory_mesh.stores.postgres import calls
+from memory_mesh.stores.postgres import PostgresStore, calls
 from memory_mesh.stores.postgres.tables import VERSION
 from memory_mesh.stores.supabase import SupabaseStore
 from memory_mesh.testing import StoreContract, machine_for
@@ -214,28 +214,34 @@ def test_the_tables_and_functions_of_the_document_answer_over_http(project: Proj
             assert [row["id"] for row in found] == ["m1"]
 
 
-def test_what_scoring_needs_of_memories_comes_over_http_with_its_vectors(project: Project) -> None:
+def test_what_a_search_finds_comes_over_http_with_its_vectors(project: Project) -> None:
     project.clear()
     everything = equals("partition", "p")
     same = Conditions(
         visible=everything, with_status=everything, readable=everything, allowed=everything
     )
     with closing(SupabaseStore(project.url, KEY)) as store:
-        store.apply(
-            [
-                memory(f"m{at}", content="red?", keywords=["red"], vector=[1.0, at])
-                for at in range(40)
-            ]
-        )
-        (row,) = store.get(Kind.MEMORY, ["m1"]).values()
-        assert row.vector
-        given = same, [f"m{at}" for at in range(40)], ["red"], (row.vector.model, 2)
-        found, right = (
-            source.memories(*given, with_vectors=given[1][:30])
-            for source in (store.candidate_source, PagedSource(store))
-        )
-        assert [*found] == [*right]
-        assert sum(one.vector is not None for one in found) == 30
+        rows = [
+            memory(f"m{at}", content="red?", keywords=["red"], vector=[1.0, at], tags=["a"])
+            for at in range(40)
+        ]
+        store.apply([*rows, passage("p1", "m1", vector=[0.0, 1.0])])
+        given = same, {"red": 1.0}, ["red"], rows[1].vector
+        found = store.candidate_source.search(*given, limit=80)
+        with closing(PostgresStore(project.database_url)) as direct:
+            right = direct.candidate_source.search(*given, limit=80)
+        assert found.statistics == right.statistics
+        assert found.statistics.with_vector == 40
+        (own,), (expected,) = found.rows.values(), right.rows.values()
+        assert len(own.places) == 40
+        assert own.places == expected.places
+        assert own.allowed == expected.allowed
+        for part in ("memories", "passages"):
+            mine, others = getattr(own, part), getattr(expected, part)
+            assert mine.vectors == others.vectors
+            assert any(mine.vectors)
+            for name, column in mine.columns.items():
+                assert [*column] == [*others.columns[name]], name
 
 
 def test_an_index_gets_the_same_rows_over_http_as_from_reading_all_of_them(
@@ -250,7 +256,7 @@ def test_an_index_gets_the_same_rows_over_http_as_from_reading_all_of_them(
         store.apply([*rows, passage("p1", "m1", vector=[0.0, 1.0])])
         for kind, count in ((Kind.MEMORY, 5), (Kind.PASSAGE, 1)):
             pages = [*store.candidate_source.index_rows(kind, rows[0].partition)]
-            (right,) = PagedSource(store).index_rows(kind, rows[0].partition)
+            (right,) = rows_of(store, kind, rows[0].partition)
             assert sum(len(page.vectors) for page in pages) == count
             assert [vector for page in pages for vector in page.vectors] == right.vectors
             for name, column in right.columns.items():

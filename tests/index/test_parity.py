@@ -79,9 +79,10 @@ STORES: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {
 }
 IN_ENGINE = ", in its engine"
 ENGINES: dict[str, Callable[[pytest.FixtureRequest], AbstractContextManager[Store]]] = {
-    "postgresql": postgresql, f"postgresql{IN_ENGINE}": postgresql, "supabase": supabase,
-    f"supabase{IN_ENGINE}": supabase, "s3": bucket,
-}  # fmt: skip
+    "postgresql": postgresql,
+    "supabase": supabase,
+    "s3": bucket,
+}
 TOLERANCE = 1e-6
 
 

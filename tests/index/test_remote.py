@@ -1,9 +1,7 @@
 """Searching in the engine of a store: the same signals as from an index in memory, without
 reading a partition."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -13,15 +11,13 @@ from hypothesis import strategies as st
 from memory_mesh.core.errors import StoreUnavailable
 from memory_mesh.core.model import Key, Kind, Reader, Row
 from memory_mesh.core.ports import Index
-from memory_mesh.core.search.candidates import CandidateMemory, Conditions
-from memory_mesh.index import CandidateIndex, LocalIndex
-from memory_mesh.index.paged import PagedSource
+from memory_mesh.index import LocalIndex
 from memory_mesh.index.words import one_typo_away
 from memory_mesh.stores.ram import RamStore
 
 from .corpus import open_mesh
 from .index_rows import agrees, asking, find, memory, queries
-from .server import MAX_ROWS, BoundedStore, ServerStore
+from .server import MAX_ROWS, ServerStore, engine_index
 from .test_index_scope import HIDDEN
 from .test_index_signals import change
 
@@ -37,7 +33,7 @@ def ram(*rows: Row) -> RamStore:
 @given(data=st.data())
 def test_after_any_history_the_signals_agree_with_the_rows(data: st.DataObject) -> None:
     store = RamStore()
-    index = CandidateIndex(store)
+    index = engine_index(store)
     for _ in range(data.draw(st.integers(1, 3))):
         change(data, store)
         agrees(index, store, data.draw(queries()))
@@ -49,7 +45,7 @@ def test_the_neighbours_around_a_hidden_memory_are_those_that_the_reader_sees(wh
     turns = {turn: {"session_id": "s", "turn": turn, "vector": [1.0, turn]} for turn in range(1, 6)}
     hidden = memory("m3", "key", **{**turns[3], **HIDDEN[why]})
     store = ram(*(memory(f"m{turn}", "red apple", **turns[turn]) for turn in (1, 2, 4, 5)), hidden)
-    agrees(CandidateIndex(store), store, asking("red key", vector=[1.0, 2.0]))
+    agrees(engine_index(store), store, asking("red key", vector=[1.0, 2.0]))
 
 
 def test_the_neighbours_of_a_neighbour_count() -> None:
@@ -61,98 +57,8 @@ def test_the_neighbours_of_a_neighbour_count() -> None:
         for turn in range(1, 9)
     ]
     store = ram(*talk, *(memory(f"m{at}", "key") for at in range(30)))
-    agrees(CandidateIndex(store), store, asking("key apple"), size=3)
-    assert "t5" in find(CandidateIndex(store), asking("key apple"), size=3).ids
-
-
-class StoredKeywords(ServerStore):
-    """An engine that counts stored keywords only, and sends texts that may have more."""
-
-    @property
-    def candidate_source(self) -> PagedSource:
-        return _StoredSource(self._inner)
-
-
-class _StoredSource(PagedSource):
-    def memories(
-        self, conditions: Conditions, ids: Sequence[str], *given: Any, **options: Any
-    ) -> Sequence[CandidateMemory]:
-        rows = self._store.get(Kind.MEMORY, ids)
-        stored = {id_: (str(row.value("content")), row.keywords) for id_, row in rows.items()}
-        return [
-            one
-            if stored[one.id][0].isascii()
-            else one._replace(
-                text=stored[one.id][0], words=stored[one.id][1], length=len(stored[one.id][1])
-            )
-            for one in super().memories(conditions, ids, *given, **options)
-        ]
-
-
-def test_words_that_an_early_version_did_not_store_count_in_an_engine_too() -> None:
-    store = ram(
-        memory("m1", "The 🎉 café 🚀 reopened", keywords=["cafe", "reopen"]),
-        memory("m2", "reopen cafe"),
-        memory("m3", "reopen"),
-    )
-    query = asking("reopen cafe 🎉 🚀")
-    mine, right = (
-        find(CandidateIndex(StoredKeywords(store)), query, size=9),
-        find(LocalIndex(store), query, size=9),
-    )
-    for name in ("keywords", "coverage"):
-        found, expected = (
-            dict(zip(pool.ids, pool.signals[name].tolist(), strict=True)) for pool in (mine, right)
-        )
-        assert found == pytest.approx(expected), name
-        assert found["m1"] > found["m2"] > found["m3"] > 0
-
-
-# --- how much is read ---
-
-
-def large(count: int) -> RamStore:
-    """Return a store with so many memories, of which each contains a common word, in sessions of
-    fifty."""
-    return ram(*(
-        memory(f"m{at:05}", f"red word{at % 97}", vector=[1.0, at / count],
-               session_id=f"s{at // 50}", turn=at % 50)
-        for at in range(count)
-    ))  # fmt: skip
-
-
-def test_a_search_reads_candidates_and_their_neighbours_only() -> None:
-    read = []
-    for count in (300, 900):
-        store = ServerStore(large(count))
-        pool = find(CandidateIndex(store), asking("red word5", vector=[1.0, 0.5]), size=20)
-        assert pool.documents == count
-        assert len(pool.ids) >= 20
-        read.append(store.rows)
-    assert max(read) < 400
-    assert abs(read[0] - read[1]) < 100  # however many memories there are
-
-
-def test_an_index_in_memory_does_read_the_partition() -> None:
-    """Without this, the store above could let everything through."""
-    store = BoundedStore(large(2 * MAX_ROWS))
-    with pytest.raises(AssertionError, match="unbounded read"):
-        find(LocalIndex(store), asking("red"), size=20)
-
-
-def test_a_whole_search_reads_little() -> None:
-    store = ServerStore(RamStore())
-    with open_mesh(store, index_max_memories=1) as mesh:
-        mesh.add_many(
-            [
-                (f"The gardener painted fence number {at} in Lisbon.", {})
-                for at in range(MAX_ROWS + 100)
-            ]
-        )
-        store.rows = 0
-        assert len(mesh.search("Who painted fence number 77?")) == 10
-        # 150 by keywords and 150 by vectors, with a margin, and the results.
-        assert store.rows < MAX_ROWS
+    agrees(engine_index(store), store, asking("key apple"), size=3)
+    assert "t5" in find(engine_index(store), asking("key apple"), size=3).ids
 
 
 # --- the state that a snapshot stands for ---
@@ -170,7 +76,7 @@ NOT_SEEN = {
 }
 
 
-@pytest.mark.parametrize("index_of", [LocalIndex, CandidateIndex])
+@pytest.mark.parametrize("index_of", [LocalIndex, engine_index])
 @pytest.mark.parametrize("whose", NOT_SEEN)
 def test_a_mark_changes_with_what_the_reader_sees_and_not_with_a_hidden_memory(
     index_of, whose: str
@@ -187,7 +93,7 @@ def test_a_mark_changes_with_what_the_reader_sees_and_not_with_a_hidden_memory(
 
 def test_a_mark_changes_with_an_update_a_deletion_and_a_move_out_of_sight() -> None:
     store = ram(memory("m", "red"))
-    index, marks = CandidateIndex(store), list[object]()
+    index, marks = engine_index(store), list[object]()
     for rows, deletes in (
         ([], []),
         ([memory("m", "apple", replaces=1)], []),
@@ -213,7 +119,7 @@ def test_a_mark_changes_with_an_update_a_deletion_and_a_move_out_of_sight() -> N
 
 def test_an_error_while_changes_are_read_does_not_hide_them() -> None:
     store = ServerStore(ram(memory("m", "red")))
-    index = CandidateIndex(store)
+    index = engine_index(store)
     before = mark(index)
     store.apply([NEW])
     with (
@@ -226,7 +132,7 @@ def test_an_error_while_changes_are_read_does_not_hide_them() -> None:
 
 def test_many_changes_at_once_give_a_new_mark_without_reading_them() -> None:
     store = ServerStore(ram(memory("m", "red")))
-    index = CandidateIndex(store)
+    index = engine_index(store)
     before = mark(index)
     store.apply(
         [

@@ -36,9 +36,13 @@ def ram(*rows: Row) -> RamStore:
     return store
 
 
+def made(store: ServerStore, **options: Any) -> ServerIndex:
+    return ServerIndex(store, store.candidate_source, **options)  # type: ignore[arg-type]
+
+
 @contextmanager
 def opened(store: Store, **options: Any) -> Iterator[ServerIndex]:
-    with closing(ServerIndex(ServerStore(store), **{**AT_ONCE, **options})) as index:
+    with closing(made(ServerStore(store), **{**AT_ONCE, **options})) as index:
         yield index
 
 
@@ -78,7 +82,7 @@ def test_the_first_search_asks_the_engine_and_later_ones_are_answered_from_memor
 
 def test_a_process_that_ends_soon_builds_nothing() -> None:
     store = ServerStore(ram(memory("m1", "red")))
-    with closing(ServerIndex(store, build_after=60)) as index:
+    with closing(made(store, build_after=60)) as index:
         assert red(index) == ["m1"]
         with patch.object(store, "find", side_effect=AssertionError("a page was read")):
             begun = time.monotonic()
@@ -164,7 +168,7 @@ def test_the_least_recently_used_partitions_are_dropped() -> None:
 
 def test_a_store_that_fails_while_it_is_read_is_asked_again_later() -> None:
     store = ServerStore(ram(memory("m1", "red")))
-    with closing(ServerIndex(store, **AT_ONCE)) as index:
+    with closing(made(store, **AT_ONCE)) as index:
         with patch.object(store, "count", side_effect=StoreUnavailable("gone")) as failing:
             assert red(index) == ["m1"]
             assert eventually(lambda: failing.called)
@@ -182,8 +186,8 @@ def test_nothing_is_written_to_the_disk_of_a_client(tmp_path: Any) -> None:
             folder = tmp_path / f"{is_server}"
             store = ram(*rows)
             with patch.object(RamStore, "index_folder", None if is_server else folder):
-                made = ServerIndex(ServerStore(store)) if is_server else LocalIndex(store)
-                with closing(made) as index:
+                index_ = made(ServerStore(store)) if is_server else LocalIndex(store)
+                with closing(index_) as index:
                     index.prepare(READER)
                     assert len(find(index, RED, size=10).ids) == 6
             assert folder.exists() is not is_server
@@ -228,7 +232,7 @@ def test_many_changes_of_others_are_not_waited_for() -> None:
 def test_a_store_without_tables_is_not_read_again_and_again() -> None:
     store = ServerStore(RamStore())
     with (
-        closing(ServerIndex(store, **AT_ONCE)) as index,
+        closing(made(store, **AT_ONCE)) as index,
         patch.object(RamStore, "data_version", lambda _: None),
         patch.object(store, "count", side_effect=AssertionError("it was read")),
     ):
@@ -239,7 +243,7 @@ def test_a_store_without_tables_is_not_read_again_and_again() -> None:
 
 def test_a_damaged_row_leaves_the_search_to_the_engine() -> None:
     store = ServerStore(ram(memory("m1", "red")))
-    with closing(ServerIndex(store, **AT_ONCE)) as index:
+    with closing(made(store, **AT_ONCE)) as index:
         index.prepare(READER)
         assert in_memory(index)
         broken = patch.object(store, "get", side_effect=StoreCorrupt("the row", remedy="none"))
@@ -262,7 +266,7 @@ def test_building_ends_after_the_page_in_which_it_is_cancelled() -> None:
         return find(*given, **options)
 
     with (
-        closing(ServerIndex(store, build_after=60)) as index,
+        closing(made(store, build_after=60)) as index,
         patch.object(store, "find", counted),
         patch.object(local, "BATCH", 2),
     ):
@@ -284,7 +288,7 @@ def test_a_process_that_can_start_no_thread_asks_the_engine() -> None:
 
 def test_an_unknown_error_ends_no_building_of_other_partitions() -> None:
     store = ServerStore(ram(memory("m1", "red", user_id="u")))
-    with closing(ServerIndex(store, **AT_ONCE)) as index:
+    with closing(made(store, **AT_ONCE)) as index:
         with patch.object(store, "count", side_effect=InvalidInput("odd")) as failing:
             assert red(index) == []
             assert eventually(lambda: failing.called and not index._waiting)

@@ -18,6 +18,7 @@ def make_index(store: Store, options: Options) -> LocalIndex | ServerIndex:
         return LocalIndex(store, language=options.stemmer_language)
     return ServerIndex(
         store,
+        store.candidate_source,
         language=options.stemmer_language,
         max_memories=options.index_max_memories,
         max_megabytes=options.index_memory_mb,

@@ -408,8 +408,8 @@ class Candidates:
     counts: Floats  # by word, group and candidate
     # Keywords, by group and candidate, of the previous, the next and the candidate itself.
     lengths: Floats
-    # The best cosine of each session, with a 0 at the end; None: the partition has all vectors of
-    # the sessions.
+    # The best cosine of each session, as far as it is known, with a 0 at the end; None: the
+    # partition has all vectors of the sessions.
     session_cosines: Floats | None = None
 
     @property
@@ -546,13 +546,13 @@ def _write_vector_signals(candidates: Candidates, out: Floats) -> None:
     np.divide(mixed, length, out=out[_AT["vectors_context"]], where=length > _TINY)
     if (matches := similarity.by_tokens(near[OWN], near[0])) is not None:
         out[_TOKENS] = matches
-    of_sessions = candidates.session_cosines
-    if of_sessions is None:
-        # Only allowed memories were compared so far, but all of a session count.
-        if part.filtered and not similarity.knows_all:
-            members, _ = part.table.members.of(candidates.sessions)
-            similarity.compare(members[part.view.readable[members]][:MAX_MEMBERS])
-        of_sessions = similarity.of_sessions(count, candidates.place)
+    # Only allowed memories were compared so far, but all of a session count.
+    if part.filtered and not similarity.knows_all:
+        members, _ = part.table.members.of(candidates.sessions)
+        similarity.compare(members[part.view.readable[members]][:MAX_MEMBERS])
+    of_sessions = similarity.of_sessions(count, candidates.place)
+    if candidates.session_cosines is not None:
+        of_sessions = np.maximum(of_sessions, candidates.session_cosines)
     out[_AT["vectors_session"]] = np.where(
         candidates.session < count, of_sessions.take(candidates.session), best[OWN]
     )

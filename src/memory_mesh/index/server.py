@@ -15,6 +15,7 @@ from memory_mesh.core.errors import MemoryMeshError, StoreCorrupt
 from memory_mesh.core.model import In, Kind, Reader, partitions
 from memory_mesh.core.model.background import Courier, cancellable
 from memory_mesh.core.ports import Snapshot, Store
+from memory_mesh.core.search.candidates import CandidateSource
 from memory_mesh.index.local import LocalSnapshot, Partition
 from memory_mesh.index.remote import CandidateIndex
 from memory_mesh.system import fork_safe
@@ -36,6 +37,7 @@ class ServerIndex:
     def __init__(
         self,
         store: Store,
+        source: CandidateSource,
         *,
         language: str = "english",
         max_memories: int = MAX_MEMORIES,
@@ -45,7 +47,7 @@ class ServerIndex:
         self._store, self._language = store, language
         self._max_memories, self._max_bytes = max_memories, max_megabytes * 1_000_000
         self._build_after = build_after
-        self._engine = CandidateIndex(store, language=language)
+        self._engine = CandidateIndex(store, source, language=language)
         self._building, self._lock = fork_safe(Lock()), fork_safe(Lock())
         # The second lock protects what follows.
         self._partitions: dict[str, Partition] = {}  # built ones, the least recently used first

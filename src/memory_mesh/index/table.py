@@ -143,18 +143,6 @@ def time_of(text: str | None) -> int:
         return MISSING
 
 
-def session_columns(row: Row) -> tuple[int, int, int, int]:
-    """Return the values of a memory in the columns that order its session: turn, event, created
-    and number."""
-    turn = row.value("turn")
-    return (
-        turn if isinstance(turn, int) else MISSING,
-        time_of(_text(row, "event_time")),
-        time_of(row.created_at),
-        row.number,
-    )
-
-
 def _each(values: Iterable[H], of: Callable[[H], T]) -> list[T]:
     """Return what a function returns for each value. It is called once for equal ones: most rows
     have the sessions, speakers and times of others."""
@@ -554,12 +542,6 @@ class Table:
         first = len(self.names.speakers)
         self._code(self.names.speakers, name)
         self._add_speakers(first)
-
-    def add_space(self, model: Model) -> None:
-        """Add an empty space of vectors, if there is none of this model."""
-        if model not in self.spaces:
-            self.spaces[model] = Space(model)
-            self.spaces[model].grow(len(self))
 
     def speakers_like(self, name: str) -> Mapping[int, float]:
         """Return the codes of the speakers whose names are close to a name, and how close;

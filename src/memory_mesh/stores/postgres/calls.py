@@ -8,12 +8,11 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from io import BytesIO
 from itertools import accumulate, chain
 from math import isfinite
 from pathlib import Path
 from struct import pack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memory_mesh.core.errors import StoreCorrupt, shown
 from memory_mesh.core.model import (
@@ -40,19 +39,16 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.search.candidates import (
     INDEXED,
-    Around,
-    CandidateMemory,
     Conditions,
+    Found,
+    FoundRows,
     IndexedRows,
     SessionKey,
     SessionTotals,
     Statistics,
-    Surroundings,
 )
 from memory_mesh.core.search.lexical import (
-    CLOSERS,
     K1,
-    QUESTION_MARKS,
     B,
     Corpus,
     Posting,
@@ -68,12 +64,8 @@ from memory_mesh.stores.postgres.tables import (
     vector_text,
 )
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-
 _PAGE = 2000  # rows of an index that are read together
+_STEPS = 2  # neighbours on each side of what a search finds
 
 
 # --- conditions ---
@@ -135,28 +127,33 @@ class FunctionSource:
     def __init__(self, call: Callable[[str, Mapping[str, object], Any], Any]) -> None:
         self._call = call
 
-    def statistics(
-        self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None
-    ) -> Statistics:
-        """Return the counts of memories for a query of these words."""
+    def search(
+        self,
+        conditions: Conditions,
+        words: Mapping[str, float],
+        names: Collection[str],
+        vector: Vector | None,
+        *,
+        limit: int,
+    ) -> Found:
+        """Return the best memories for words and a vector, and what their scores depend on."""
         counted = (conditions.visible, conditions.with_status, conditions.readable)
-        payload = {
+        tokens = _stored(words)
+        payload: dict[str, object] = {
             "visible": condition(conditions.visible),
             "with_status": condition(conditions.with_status),
             "readable": condition(conditions.readable),
             "allowed": condition(conditions.allowed),
-            "words": _stored(words),
+            "partitions": partitions_in(conditions.visible),
+            "words": _stored([*words, *names]),
+            "tokens": tokens, "weights": [words[token] for token in tokens], "k1": K1, "b": B,
             "by_segment": all(map(is_by_segment, counted)),
             "is_allowed_by_segment": is_by_segment(conditions.allowed),
-            **({"model": model[0], "dimension": model[1]} if model else {}),
-        }
-        found = self._call("mesh_statistics", payload, None)
-        if found is None:
-            return Statistics()
-        return Statistics(
-            **found["numbers"], corpus=Corpus(*found["corpus"]), counts=found["counts"] or {},
-            sessions=Corpus(*found["sessions"]), session_counts=found["session_counts"] or {},
-        )  # fmt: skip
+            "limit": limit, "steps": _STEPS,
+            **(_near(vector) if vector else {}),
+        }  # fmt: skip
+        answer = self._call("mesh_search", payload, [])
+        return _found(answer) if answer else Found()
 
     def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]:
         """Return how many of the memories that meet a condition contain each word."""
@@ -179,76 +176,6 @@ class FunctionSource:
             or []
         )
         return {(partition, speaker) for partition, speaker in found}
-
-    def nearest(self, where: Where, vector: Vector, *, count: int, limit: int) -> Sequence[str]:
-        """Return the ids of the memories that meet a condition with the nearest vectors."""
-        payload = {**_about(Kind.MEMORY, where), **_near(vector), "count": count, "limit": limit}
-        found = chain.from_iterable(self._call("mesh_nearest", payload, []))
-        return list(
-            dict.fromkeys(id_ for id_, _ in sorted(found, key=lambda one: (one[1], one[0])))
-        )[:limit]
-
-    def memories(
-        self, conditions: Conditions, ids: Sequence[str], words: Collection[str],
-        model: tuple[str, int] | None,
-        *, with_vectors: Collection[str], with_tokens: bool = False,
-    ) -> Sequence[CandidateMemory]:  # fmt: skip
-        """Return what scoring needs of these memories, newest first."""
-        payload: dict[str, object] = {
-            "readable": condition(conditions.readable), "allowed": condition(conditions.allowed),
-            "words": _stored(words), "ids": _stored(ids), "with_vectors": _stored(with_vectors),
-            "with_tokens": with_tokens,
-            "closers": CLOSERS, "question_marks": QUESTION_MARKS,
-            "partitions": partitions_in(conditions.readable),
-            **({"model": model[0], "dimension": model[1]} if model else {}),
-        }  # fmt: skip
-        found = self._call("mesh_memories", payload, None)
-        if not found or not found["memories"]:
-            return []
-        packed = BytesIO(_binary(found["vectors"] or b""))
-        return [_candidate(one, model, packed) for one in found["memories"]]
-
-    def around(
-        self,
-        where: Where,
-        ids: Sequence[str],
-        *,
-        steps: int,
-        words: Collection[str] = (),
-        vector: Vector | None = None,
-    ) -> Surroundings:
-        """Return up to `steps` memories on each side of each of these in its session, and the
-        totals of these sessions."""
-        payload: dict[str, object] = {
-            "where": condition(where),
-            "partitions": partitions_in(where),
-            "ids": _stored(ids),
-            "steps": steps,
-            "words": _stored(words),
-            **(_near(vector) if vector else {}),
-        }
-        found = self._call("mesh_around", payload, None)
-        if not found:
-            return Surroundings()
-        sessions = found["sessions"] or []
-        counts = [vectors for *_, vectors in sessions]
-        cosines = (
-            _best_cosines(vector.data, _matrix(found["vectors"], vector.dimension), counts)
-            if vector and any(counts)
-            else {}
-        )
-        neighbours = (found["neighbours"] or {}).items()
-        return Surroundings(
-            neighbours={id_: Around(before[::-1], behind) for id_, (before, behind) in neighbours},
-            sessions={
-                SessionKey(partition, session): SessionTotals(
-                    length=length,
-                    counts=Counter(chain.from_iterable(own or ())),
-                    cosine=cosines.get(at),
-                )
-                for at, (partition, session, length, own, _) in enumerate(sessions)
-            },
-        )
 
     def index_rows(self, kind: Kind, partition: str) -> Iterator[IndexedRows]:
         """Yield what an index in memory needs of the rows of a kind in a partition, newest
@@ -292,65 +219,43 @@ def _indexed(kind: Kind, rows: Sequence[Sequence[Any]]) -> IndexedRows:
     )
 
 
-def _candidate(
-    values: Sequence[Any], model: tuple[str, int] | None, packed: BytesIO
-) -> CandidateMemory:
-    """Return a memory, with the vectors that stand next in `packed`: each as `vector_send` packs
-    it, behind four bytes, and then its tokens."""
-    *rest, words, text, has_vector, (own, *others) = values
-    name, dimension = model or ("", 0)
-
-    def take(size: int) -> Vector:
-        packed.read(4)
-        numbers = array("f", packed.read(4 * dimension))
-        numbers.byteswap()
-        return Vector.stored(name, numbers.tobytes(), packed.read(size))
-
-    vector = take(own) if has_vector else None
-    passages = [take(size) for size in others]
-    return CandidateMemory._make((*rest, words or [], vector, passages, text))
+def _found(answer: Sequence[Sequence[Any]]) -> Found:
+    """Return what `mesh_search` found."""
+    rows: dict[tuple[str, str], list[tuple[list[Any], Sequence[Any]]]] = {}
+    (_, counts, *_), *others = answer
+    for part, text, *values in others:
+        partition, *facts = json.loads(text)
+        rows.setdefault((part, partition), []).append((facts, values))
+    read = json.loads(counts)
+    empty = IndexedRows.of([])
+    return Found(
+        statistics=Statistics(
+            **read["numbers"], corpus=Corpus(*read["corpus"]), counts=read["counts"] or {},
+            sessions=Corpus(*read["sessions"]), session_counts=read["session_counts"] or {},
+        ),
+        rows={
+            partition: FoundRows(
+                _indexed(Kind.MEMORY, [values for _, values in found]),
+                _indexed(Kind.PASSAGE, [values for _, values in passages]) if passages else empty,
+                [place for (place, _), _ in found],
+                [is_allowed for (_, is_allowed), _ in found],
+            )
+            for (part, partition), found in rows.items()
+            if part == "memory"
+            for passages in [rows.get(("passage", partition), [])]
+        },
+        sessions={
+            SessionKey(partition, session): SessionTotals(
+                length, Counter(chain.from_iterable(words or ())), cosine
+            )
+            for partition, session, length, words, cosine in read["found_sessions"] or ()
+        },
+    )  # fmt: skip
 
 
 def _binary(packed: bytes | str) -> bytes:
     """Return bytes, which are base64 over HTTP."""
     return b64decode(packed) if isinstance(packed, str) else packed
-
-
-def _matrix(packed: bytes | str, dimension: int) -> "NDArray[np.float32]":
-    """Return as rows the vectors that `vector_send` packed one after the other, each behind four
-    bytes; over HTTP as base64."""
-    import numpy as np
-
-    rows = np.frombuffer(_binary(packed), np.uint8).reshape(-1, 4 + 4 * dimension)[:, 4:]
-    return np.ascontiguousarray(rows).view(">f4").astype("<f4")
-
-
-def _best_cosines(
-    query: bytes, vectors: "NDArray[np.float32]", counts: Sequence[int]
-) -> dict[int, float]:
-    """Return the best cosine of a query with each group of vectors, by the place of the group;
-    `counts` has their sizes.
-
-    Each vector is rounded to whole numbers up to 127 as `index.space` rounds them: a query in 32
-    bits, and stored vectors in 64. Halves are otherwise rounded to the other side.
-    """
-    import numpy as np
-
-    asked, rows = np.frombuffer(query, "<f4"), vectors.astype(np.float64)
-    peak, peaks = (
-        float(np.abs(asked).max(initial=0)),
-        np.abs(rows).max(axis=1, initial=0, keepdims=True),
-    )
-    whole_query = np.rint(asked * np.float32(127 / max(peak, 1e-30))).astype(np.float64)
-    whole = np.rint(rows * (127 / np.where(peaks > 0, peaks, 1)))
-    scale = np.linalg.norm(whole, axis=1) * np.linalg.norm(whole_query)
-    cosines = np.divide(whole @ whole_query, scale, out=np.zeros(len(rows)), where=scale > 0)
-    ends = np.cumsum(counts).tolist()
-    return {
-        at: float(cosines[end - count : end].max())
-        for at, (end, count) in enumerate(zip(ends, counts, strict=True))
-        if count
-    }
 
 
 def _stored(texts: Collection[str]) -> list[str]:

@@ -94,8 +94,7 @@ _INVALID = (
     "SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid "
     "= c.relnamespace WHERE NOT i.indisvalid AND n.nspname = %s AND c.relname = %s"
 )
-# What functions return before vectors, which are long as text.
-_PACKED = {"mesh_memories": ("memories",), "mesh_around": ("neighbours", "sessions")}
+_TABLES = ("mesh_indexed", "mesh_search")  # functions that return columns
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -390,11 +389,7 @@ def _called(connection: Connection, schema: str, function: str, *given: object) 
     returns_set = function in ("mesh_find", "mesh_ids", "mesh_nearest")
     arguments = [_dumps(one) if isinstance(one, dict) else one for one in given]
     query = _query(schema, function)
-    if function in _PACKED:
-        *parts, vectors = connection.execute(query, arguments, binary=True).fetchone() or (None,)
-        read = (json.loads(part) if part else None for part in parts)
-        return {**dict(zip(_PACKED[function], read, strict=False)), "vectors": vectors or b""}
-    if function == "mesh_indexed":
+    if function in _TABLES:
         return connection.execute(query, arguments, binary=True).fetchall()
     rows = [row[0] for row in connection.execute(query, arguments)]
     if function in ("mesh_ids", "mesh_data_version"):
@@ -409,14 +404,9 @@ def _query(schema: str, function: str) -> bytes:
     """Return the statement that calls a function. Composing it takes longer than sending it."""
     marks = sql.SQL("%s::text, %s::jsonb, %s" if function == "mesh_apply" else "%s::jsonb")
     name = sql.Identifier(schema, function)
-    if function == "mesh_indexed":
+    if function in _TABLES:
         return sql.SQL("SELECT * FROM {}({})").format(name, marks).as_bytes()
-    if function not in _PACKED:
-        return sql.SQL("SELECT {}({})::text").format(name, marks).as_bytes()
-    names = sql.SQL(", ").join(
-        sql.SQL("{}::text").format(sql.Identifier(column)) for column in _PACKED[function]
-    )
-    return sql.SQL("SELECT {}, vectors FROM {}({})").format(names, name, marks).as_bytes()
+    return sql.SQL("SELECT {}({})::text").format(name, marks).as_bytes()
 
 
 class Packed(bytes):

@@ -38,7 +38,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search.candidates import INDEXED
 from memory_mesh.stores.base import KEPT_MOVES
 
-VERSION = 15  # of the schema; each has a step in `_STEPS`
+VERSION = 16  # of the schema; each has a step in `_STEPS`
 
 # --- keywords ---
 # Memories are counted by segment: those that are equal in the columns that the rule of visibility,
@@ -284,11 +284,10 @@ def _indexed_types() -> dict[str, str]:
 
 
 def _indexed(kind: Kind) -> str:
-    """Return what `mesh_indexed` selects: NULL for the columns that the kind has not."""
+    """Return the columns of `mesh_indexed`: NULL for those that the kind has not."""
     fields = _fields(kind) | _VECTOR
     types = _indexed_types().items()
-    columns = ", ".join(f"({fields.get(name, 'NULL')})::{type_}" for name, type_ in types)
-    return f"{columns} FROM {table_of(kind).name} t"
+    return ", ".join(f"({fields.get(name, 'NULL')})::{type_}" for name, type_ in types)
 
 
 # --- rows ---
@@ -511,6 +510,7 @@ _STEPS: dict[int, tuple[str, ...]] = {
             "number DESC, id DESC) WHERE kind = 'passage'"
         ),
     ),
+    16: tuple(dropped("FUNCTION", name) for name in ("mesh_memories", "mesh_around")),
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level
 # security is not forced.
@@ -682,8 +682,9 @@ def sql(name: str) -> str:
             f"encode(one.\"{name}\", 'base64')" if type_ == "bytea" else f'one."{name}"'
             for name, type_ in types.items()
         ),
-        "indexed_memories": _indexed(Kind.MEMORY),
-        "indexed_passages": _indexed(Kind.PASSAGE),
+        "indexed_nulls": ", ".join(f"NULL::{type_}" for type_ in types.values()),
+        "memory_columns": _indexed(Kind.MEMORY),
+        "passage_columns": _indexed(Kind.PASSAGE),
         "version": VERSION,
         "kept": KEPT_MOVES,
         "tables": ", ".join(ALL),

@@ -145,7 +145,7 @@ BEGIN
   PERFORM mesh_check(payload);
   RETURN QUERY EXECUTE format(
     'SELECT %s WHERE t.kind = %L AND t.partition = %L AND %s ORDER BY t.created_at DESC, t.number DESC, t.id DESC LIMIT %s',
-    CASE payload ->> 'kind' WHEN 'memory' THEN $q$<indexed_memories>$q$ WHEN 'passage' THEN $q$<indexed_passages>$q$ END, payload ->> 'kind', payload ->> 'partition',
+    CASE payload ->> 'kind' WHEN 'memory' THEN $q$<memory_columns> FROM memories t$q$ WHEN 'passage' THEN $q$<passage_columns> FROM records t$q$ END, payload ->> 'kind', payload ->> 'partition',
     CASE WHEN page ->> 0 IS NULL THEN 'true' ELSE format('(t.created_at, t.number, t.id) < (%L, %s, %L)', page ->> 0, (page ->> 1)::bigint, page ->> 2) END,
     (payload ->> 'limit')::bigint);
 END $sql$;

@@ -86,7 +86,7 @@ CREATE OR REPLACE FUNCTION mesh_looked_up(given jsonb, named text) RETURNS text 
     'WHERE (%s)', named, mesh_condition('memory', given))
 $sql$;
 
--- tokens (each once), weights (their counts in the query), visible, by_segment, partitions?, where, limit, k1, b: the numbers of visible documents and
+-- tokens (each once), weights (their counts in the query), visible, by_segment, partitions?, where, limit, k1, b, corpus? and counts? (as `mesh_statistics` returns them): the numbers of visible documents and
 -- of their keywords, how many contain each token, how many documents were read, and of the best that `where` selects the id, the length and how often
 -- they contain each token. Documents with a rare token are found first. If enough of them have a higher
 -- score than the other tokens together can give, the documents that only contain the others are not read.
@@ -103,7 +103,12 @@ DECLARE
   source text := mesh_looked_up(payload -> 'visible', mesh_posted(payload, '$2'));
 BEGIN
   PERFORM mesh_check(payload);
-  SELECT * INTO corpus FROM mesh_corpus(payload, tokens);
+  IF payload ? 'corpus' THEN
+    SELECT (payload #>> '{corpus,0}')::bigint AS documents, (payload #>> '{corpus,1}')::bigint AS length,
+      ARRAY(SELECT coalesce((payload -> 'counts' ->> token)::bigint, 0) FROM unnest(tokens) WITH ORDINALITY one(token, at) ORDER BY at) AS frequencies INTO corpus;
+  ELSE
+    SELECT * INTO corpus FROM mesh_corpus(payload, tokens);
+  END IF;
   SELECT array_agg((payload -> 'weights' ->> (at - 1)::int)::float8 * ((payload ->> 'k1')::float8 + 1) * ln(1 + (corpus.documents - times + 0.5) / (times + 0.5)) ORDER BY at)
     INTO limits FROM unnest(corpus.frequencies) WITH ORDINALITY one(times, at);
   SELECT array_agg(token) FILTER (WHERE is_rare), sum(score) FILTER (WHERE NOT is_rare) INTO rare, rest FROM (
@@ -121,7 +126,7 @@ BEGIN
       '  FROM %s AND (%s)), '
       'scored AS MATERIALIZED (SELECT *, (SELECT sum(score * n / (n + $4 * (1 - $5 + $5 * hits.length * $6))) FROM unnest(hits.times, $3) one(n, score)) AS score FROM hits), '
       'last AS (SELECT score FROM scored ORDER BY score DESC OFFSET greatest($8 - 1, 0) LIMIT 1) '
-      'SELECT (SELECT coalesce(json_agg(json_build_array(id, length, times)), ''[]'') FROM scored WHERE score >= coalesce((SELECT score FROM last), 0) * (1 - 1e-9)), '
+      'SELECT (SELECT coalesce(json_agg(json_build_array(id, length, times) ORDER BY score DESC), ''[]'') FROM scored WHERE score >= coalesce((SELECT score FROM last), 0) * (1 - 1e-9)), '
       '  count(*), count(*) FILTER (WHERE score > $7) FROM scored',
       source, mesh_condition('memory', payload -> 'where')) INTO found, read, better
       USING tokens, coalesce(rare, tokens), limits, (payload ->> 'k1')::float8, (payload ->> 'b')::float8, corpus.documents::float8 / greatest(corpus.length, 1), rest * 1.000001,

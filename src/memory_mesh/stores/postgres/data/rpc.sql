@@ -17,8 +17,7 @@ BEGIN
     WHEN 'mesh_statistics' THEN answer := mesh_statistics(given);
     WHEN 'mesh_count_words' THEN answer := mesh_count_words(given);
     WHEN 'mesh_speakers' THEN answer := mesh_speakers(given);
-    WHEN 'mesh_memories' THEN SELECT json_build_object('memories', one.memories, 'vectors', encode(one.vectors, 'base64')) INTO answer FROM mesh_memories(given) one;
-    WHEN 'mesh_around' THEN SELECT json_build_object('neighbours', one.neighbours, 'sessions', one.sessions, 'vectors', encode(one.vectors, 'base64')) INTO answer FROM mesh_around(given) one;
+    WHEN 'mesh_search' THEN SELECT json_agg(json_build_array(one.part, one.facts, <indexed_json>)) INTO answer FROM mesh_search(given) one;
     WHEN 'mesh_data_version' THEN answer := to_json(mesh_data_version(given));
     ELSE RAISE EXCEPTION 'unknown function %', function USING ERRCODE = 'MM004';
   END CASE;

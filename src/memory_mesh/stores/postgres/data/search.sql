@@ -1,4 +1,4 @@
--- What a search asks beside candidates: the methods of `core.search.candidates.CandidateSource`, which defines the answers.
+-- What a search in the engine asks: the methods of `core.search.candidates.CandidateSource`, which defines the answers.
 
 -- visible, with_status, readable, allowed (conditions), by_segment, is_allowed_by_segment, words, model?, dimension?: counts of memories and words.
 -- They come from the counts of segments if the conditions are true of all memories of a segment or of none; else the memories are counted.
@@ -101,31 +101,6 @@ BEGIN
   RETURN answer;
 END $sql$;
 
--- readable, allowed (conditions), partitions?, ids, with_vectors (ids), with_tokens? (a boolean), words, model?, dimension?, closers, question_marks: what scoring needs of the
--- readable memories among the ids, newest first, and the vectors of some, as `vector_send` packs them: of each memory its own, then those
--- of its passages. Behind each vector follow its tokens, if these are wanted; of each memory their sizes are given, its own first. The ids with vectors form a hash table: compared one by one, they took most of the time. A text that is not ASCII is sent too, with all keywords: earlier versions left some of its words out.
-CREATE OR REPLACE FUNCTION mesh_memories(payload jsonb, OUT memories json, OUT vectors bytea) LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
-DECLARE
-  comparable text := mesh_comparable(payload);
-  passages CONSTANT text := 'SELECT string_agg(vector_send(p.embedding) || CASE WHEN $6 THEN coalesce(p.tokens, ''\x'') ELSE ''\x'' END, ''\x''::bytea) AS others, '
-    'array_agg(CASE WHEN $6 THEN coalesce(octet_length(p.tokens), 0) ELSE 0 END) AS other_sizes FROM records p '
-    'WHERE p.tenant = t.tenant AND p.kind = ''passage'' AND p.ref = t.id AND p.partition = t.partition AND is_compared AND %s OFFSET 0';
-  newest CONSTANT text := 'ORDER BY created_at DESC, partition DESC, number DESC, id DESC';
-BEGIN
-  PERFORM mesh_check(payload);
-  EXECUTE format(
-    'WITH stored AS (SELECT t.id, t.partition, t.session_id, t.speaker, t.event_time, t.created_at, t.number, coalesce(cardinality(t.keywords), 0) AS length, (%2$s) IS TRUE AS is_allowed, '
-    '    right(rtrim(t.content, $4), 1) = ANY ($5) AS is_question, CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.content END AS content, '
-    '    CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.keywords WHEN t.keywords && $3 THEN ARRAY(SELECT word FROM unnest(t.keywords) word WHERE word = ANY ($3)) END AS words, '
-    '    CASE WHEN is_compared AND %3$s THEN vector_send(t.embedding) END AS vector, CASE WHEN $6 AND is_compared AND %3$s THEN t.tokens END AS tokens, others, other_sizes '
-    '  FROM (SELECT t.*, t.id IN (SELECT unnest($2)) AS is_compared FROM %1$s) t CROSS JOIN LATERAL (%4$s) parts OFFSET 0) '
-    'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, created_at, is_question, is_allowed, length, words, content, vector IS NOT NULL, coalesce(octet_length(tokens), 0) || other_sizes) %5$s), '
-    '  string_agg(CASE WHEN others IS NULL AND tokens IS NULL THEN vector ELSE coalesce(vector, ''\x'') || coalesce(tokens, ''\x'') || coalesce(others, ''\x'') END, ''\x''::bytea %5$s) FROM stored',
-    mesh_looked_up(payload -> 'readable', mesh_named(payload, '$1')), mesh_condition('memory', payload -> 'allowed'), format(comparable, 't'),
-    CASE WHEN mesh_has_passages(payload) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT NULL::bytea AS others, NULL::int[] AS other_sizes' END, newest) INTO memories, vectors
-    USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'with_vectors'), mesh_texts(payload -> 'words'), payload ->> 'closers', mesh_texts(payload -> 'question_marks'), (payload ->> 'with_tokens')::boolean;
-END $sql$;
-
 -- model?, dimension?: whether the caller sees a passage with a vector of the model and the dimension.
 CREATE OR REPLACE FUNCTION mesh_has_passages(payload jsonb) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
 DECLARE
@@ -135,37 +110,43 @@ BEGIN
   RETURN answer;
 END $sql$;
 
--- where, partitions?, ids, steps, words, model?, dimension?, vector?: by id, the ids before it and behind it in its session, both in the order of the session;
--- of each of these sessions the length, the words of its memories that are among the given ones, and how many of the vectors are its nearest, as `vector_send` packs them.
--- The caller compares these, since `index.space` rounds vectors before it compares them. Each session is read by itself, in one piece.
-CREATE OR REPLACE FUNCTION mesh_around(payload jsonb, OUT neighbours json, OUT sessions json, OUT vectors bytea) LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
+-- What `mesh_statistics`, `mesh_matching` and `mesh_nearest` take, and steps: the pool of a search. The first row has counts and the totals of sessions in `facts`. Then follow
+-- the best by keywords, the best by vectors, and up to `steps` memories on each side of each in its session: the partition, the place in its session and
+-- whether it meets the caller's filter in `facts`, and what an index in memory needs of it. At last follow their passages.
+CREATE OR REPLACE FUNCTION mesh_search(payload jsonb) RETURNS TABLE (part text, facts text, <indexed_types>) LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
+#variable_conflict use_column
 DECLARE
-  comparable text := mesh_comparable(payload);
+  statistics CONSTANT jsonb := mesh_statistics(payload);
+  asked CONSTANT jsonb := payload || jsonb_build_object('kind', 'memory', 'where', payload -> 'allowed', 'corpus', statistics -> 'corpus', 'counts', statistics -> 'counts', 'count', statistics #> '{numbers,with_vector}');
+  by_words CONSTANT text[] := ARRAY(SELECT one ->> 0 FROM json_array_elements(mesh_matching(asked) -> 'found') WITH ORDINALITY found(one, at) ORDER BY at LIMIT (payload ->> 'limit')::bigint);
+  by_vectors CONSTANT text[] := CASE WHEN payload ->> 'vector' IS NOT NULL THEN
+    ARRAY(SELECT one ->> 0 FROM mesh_nearest(asked) list, json_array_elements(list) one GROUP BY 1 ORDER BY min((one ->> 1)::float8) LIMIT (payload ->> 'limit')::bigint) END;
+  hits CONSTANT text[] := by_words || by_vectors;
   in_order CONSTANT text := 'ORDER BY CASE WHEN has_turns THEN turn END, CASE WHEN has_times AND NOT has_turns THEN event_time END, created_at, number, id';
-  stored CONSTANT text := 'SELECT near.session, vector_send(embedding) AS packed FROM near CROSS JOIN LATERAL (SELECT t.embedding FROM %I t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) one';
-  compared text := 'SELECT session, tenant, ''memory'' AS kind, id, distance FROM whole, unnest(ids, distances) one(id, distance) WHERE distance <= least + 0.02';
-  nearest text := format(stored, 'memories');
+  stored CONSTANT text := 'FROM unnest($1, $2) named(id, place) CROSS JOIN LATERAL (SELECT * FROM memories m WHERE m.id = named.id AND m.kind = ''memory'' OFFSET 0) %1$s ';
+  newest CONSTANT text := ' ORDER BY t.created_at DESC, t.number DESC, t.id DESC';
+  sessions json;
+  ids text[];
+  places int[];
 BEGIN
-  PERFORM mesh_check(payload);
-  IF mesh_has_passages(payload) THEN
-    compared := format('%s UNION ALL SELECT session, t.tenant, t.kind, t.id, coalesce(nullif(%s, ''NaN''), 1) FROM whole, unnest(ids) one CROSS JOIN LATERAL (SELECT * FROM records p '
-      'WHERE p.tenant = whole.tenant AND p.kind = ''passage'' AND p.ref = one AND p.partition = whole.partition OFFSET 0) t WHERE %s', compared, mesh_distance('$3::vector'), format(comparable, 't'));
-    nearest := nearest || ' UNION ALL ' || format(stored, 'records');
-  END IF;
   EXECUTE format(
-    'WITH whole AS MATERIALIZED (SELECT place.*, own.* FROM (SELECT *, row_number() OVER () AS session FROM (%1$s) each) place CROSS JOIN LATERAL ( '
-    '    SELECT array_agg(id %2$s) AS ids, array_agg(distance %2$s) AS distances, min(distance) AS least, sum(length) AS length, json_agg(words) FILTER (WHERE words IS NOT NULL) AS words FROM ( '
+    'WITH whole AS MATERIALIZED (SELECT place.partition, place.session_id, own.* FROM (SELECT DISTINCT t.tenant, t.partition, t.session_id FROM %1$s AND t.session_id IS NOT NULL) place CROSS JOIN LATERAL ( '
+    '    SELECT array_agg(id %2$s) AS ids, sum(length) AS length, json_agg(words) FILTER (WHERE words IS NOT NULL) AS words, 1 - min(distance) AS cosine FROM ( '
     '      SELECT *, bool_and(turn IS NOT NULL) OVER () AS has_turns, bool_and(event_time IS NOT NULL) OVER () AS has_times FROM ( '
-    '        SELECT t.id, t.turn, t.event_time, t.created_at, t.number, coalesce(cardinality(t.keywords), 0) AS length, '
-    '          CASE WHEN t.keywords && $2 THEN ARRAY(SELECT word FROM unnest(t.keywords) word WHERE word = ANY ($2)) END AS words, CASE WHEN %4$s THEN coalesce(nullif(%5$s, ''NaN''), 1) END AS distance '
+    '        SELECT t.id, t.turn, t.event_time, t.created_at, t.number, coalesce(cardinality(t.keywords), 0) AS length, CASE WHEN t.keywords && $2 THEN ARRAY(SELECT word FROM unnest(t.keywords) word WHERE word = ANY ($2)) END AS words, CASE WHEN %4$s THEN nullif(%5$s, ''NaN'') END AS distance '
     '        FROM (SELECT * FROM memories m WHERE m.tenant = place.tenant AND m.kind = ''memory'' AND m.partition = place.partition AND m.session_id = place.session_id OFFSET 0) t WHERE (%3$s) OFFSET 0) member) each) own '
     '  WHERE ids IS NOT NULL), '
-    'near AS MATERIALIZED (SELECT * FROM (SELECT *, min(distance) OVER (PARTITION BY session) AS best FROM (%6$s) each) compared WHERE distance <= best + 0.02), '
-    'nearest AS (SELECT session, count(*) AS vectors, string_agg(packed, ''\x''::bytea) AS packed FROM (%7$s) each GROUP BY 1) '
-    'SELECT (SELECT json_object_agg(id, json_build_array(ids[greatest(at - $4, 1) : at - 1], ids[at + 1 : at + $4])) FROM whole, unnest(ids) WITH ORDINALITY one(id, at) WHERE (id IN (SELECT unnest($1))) IS TRUE), '
-    '  json_agg(json_build_array(partition, session_id, length, words, coalesce(nearest.vectors, 0)) ORDER BY session), string_agg(packed, ''\x''::bytea ORDER BY session) '
-    '  FROM whole LEFT JOIN nearest USING (session)',
-    'SELECT DISTINCT t.tenant, t.partition, t.session_id FROM ' || mesh_looked_up('true', mesh_named(payload, '$1')) || ' AND t.session_id IS NOT NULL', in_order,
-    mesh_condition('memory', payload -> 'where'), format(comparable, 't'), mesh_distance('$3::vector'), compared, nearest)
-    INTO neighbours, sessions, vectors USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'words'), payload ->> 'vector', (payload ->> 'steps')::int;
+    'placed AS (SELECT DISTINCT ids[place] AS id, place::int FROM whole, unnest(ids) WITH ORDINALITY one(id, at), '
+    '  LATERAL generate_series(greatest(at - $3, 1), least(at + $3, cardinality(ids))) place WHERE id IN (SELECT unnest($1))) '
+    'SELECT (SELECT json_agg(json_build_array(partition, session_id, length, words, cosine)) FROM whole), array_agg(id), array_agg(place) FROM (SELECT id, place FROM placed UNION ALL SELECT DISTINCT id, NULL::int FROM unnest($1) id WHERE id NOT IN (SELECT id FROM placed)) each',
+    mesh_looked_up(payload -> 'readable', mesh_named(payload, '$1')), in_order, mesh_condition('memory', payload -> 'readable'), format(mesh_comparable(payload), 't'), mesh_distance('$4::vector'))
+    INTO sessions, ids, places USING hits, mesh_texts(payload -> 'words'), (payload ->> 'steps')::int, payload ->> 'vector';
+  RETURN QUERY SELECT 'counts', (statistics || jsonb_build_object('found_sessions', sessions))::text, <indexed_nulls>;
+  RETURN QUERY EXECUTE format('SELECT ''memory'', json_build_array(t.partition, place, (%s) IS TRUE)::text, %s %s WHERE %s %s',
+    mesh_condition('memory', payload -> 'allowed'), $q$<memory_columns>$q$, format(stored, 't'), mesh_condition('memory', payload -> 'readable'), newest) USING ids, places;
+  IF mesh_has_passages(payload) THEN
+    RETURN QUERY EXECUTE format('SELECT ''passage'', json_build_array(t.partition)::text, %s %s '
+      'CROSS JOIN LATERAL (SELECT * FROM records p WHERE p.tenant = memory.tenant AND p.kind = ''passage'' AND p.ref = memory.id AND p.partition = memory.partition OFFSET 0) t WHERE %s %s',
+      $q$<passage_columns>$q$, format(stored, 'memory'), format(mesh_comparable(payload), 't'), newest) USING ids, places;
+  END IF;
 END $sql$;
