@@ -272,6 +272,12 @@ def _own(kind: Kind) -> tuple[Column, ...]:
     return tuple(column for column in fields_of(kind) if column.name in table_of(kind).columns)
 
 
+@cache
+def _own_names(kind: Kind) -> Mapping[str, str]:
+    """Return the column of each field that has one."""
+    return {column.name: table_of(kind).physical(column.name) for column in _own(kind)}
+
+
 # --- what an index reads ---
 
 _VECTOR = {"vector": "vector_send(t.embedding)", "model": "t.model", "tokens": "t.tokens"}
@@ -296,13 +302,9 @@ def _indexed(kind: Kind) -> str:
 def encoded(row: Row, place: int, *, with_numbers: bool = True) -> dict[str, object]:
     """Return a row as `mesh_apply` takes it: its columns, the revision that it replaces, and its
     place in the change. Without numbers, `packed_vectors` has its vector."""
-    table = table_of(row.kind)
+    columns = _own_names(row.kind)
     values: dict[str, object] = {name: getattr(row, name) for name in BASE}
-    values |= {
-        table.physical(column.name): row.fields[column.name]
-        for column in _own(row.kind)
-        if column.name in row.fields
-    }
+    values |= {columns[name]: value for name, value in row.fields.items() if name in columns}
     if row.vector:
         values["model"] = row.vector.model
         if with_numbers:
@@ -312,7 +314,7 @@ def encoded(row: Row, place: int, *, with_numbers: bool = True) -> dict[str, obj
     extra = {
         name: value
         for name, value in row.fields.items()
-        if name not in table.columns and value is not None
+        if name not in columns and value is not None
     }
     if extra:
         values["extra"] = extra
