@@ -4,10 +4,12 @@ half-written, nothing lost."""
 import json
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Event, Thread
+from time import monotonic, sleep
 
 import psycopg
 import pytest
@@ -27,7 +29,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import Kind
 from memory_mesh.stores import open_store
 from memory_mesh.stores.postgres import PostgresStore
-from memory_mesh.stores.postgres.tables import VERSION
+from memory_mesh.stores.postgres.tables import VERSION, encoded
 from memory_mesh.testing.rows import memory, plain, query
 
 pytestmark = pytest.mark.deep
@@ -132,7 +134,7 @@ def test_tables_of_a_second_schema_leave_those_of_the_first_alone(server: Server
     with closing(PostgresStore(server.keeper(database))) as store:
         store.prepare()
     before = server.execute(there, database=database)
-    assert {("keyword_counts",), ("keyword_segments",), ("memories_by_id",)} <= {*before}
+    assert {("keyword_lists",), ("keyword_segments",), ("memories_by_id",)} <= {*before}
     with closing(PostgresStore(f"{server.keeper(database)}?schema=elsewhere")) as store:
         store.prepare()
     assert {*server.execute(there, database=database)} == {*before}
@@ -260,6 +262,57 @@ def test_a_write_whose_connection_is_lost_is_done_once(server: Server) -> None:
         _lost_after_commit(store)
         with pytest.raises(StoreUnavailable, match="may have been done or not"):
             store.apply([plain(Kind.META, "m")])  # the log has no bookkeeping
+
+
+@pytest.mark.parametrize("call", ["search", "add"])
+def test_a_call_whose_connection_is_killed_while_the_server_works_is_done_once(
+    server: Server, call: str
+) -> None:
+    database = server.database()
+    url = server.keeper(database)
+    waiting = (
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name "
+        "= 'memory-mesh' AND wait_event_type = 'Lock'"
+    )
+    with MemoryMesh(store=url, embedder="hash") as mesh, psycopg.connect(url) as other:
+        mesh.add("The harbour opens at nine.")
+        calls = {
+            "search": lambda: mesh.search("harbour", use_cache=False)[0].content,
+            "add": lambda: mesh.add("The harbour closes at ten.").content,
+        }
+        other.execute("LOCK TABLE memories")  # the call waits in the middle of its work
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(calls[call])
+            until = monotonic() + 60
+            while not (pids := server.execute(waiting, database=database)):
+                assert monotonic() < until
+                sleep(0.01)
+            server.execute(f"SELECT pg_terminate_backend({pids[0][0]})", database=database)
+            other.rollback()
+            assert answer.result(60).startswith("The harbour")
+        stored = server.execute("SELECT count(*) FROM memories", database=database)
+        assert stored == [(2 if call == "add" else 1,)]
+        assert [type(chain) for chain in mesh.verify()] == [Sound]
+
+
+def test_eight_threads_search_while_a_long_write_is_not_committed(server: Server) -> None:
+    database = server.database()
+    url = server.keeper(database)
+    rows = [
+        encoded(memory(f"m{at}", partition="[null, null]", keywords=["harbour"]), at)
+        for at in range(500)
+    ]
+    payload = {"schema": VERSION, "nonce": "long", "puts": rows}
+    with MemoryMesh(store=url, embedder="hash") as mesh, psycopg.connect(url) as other:
+        mesh.add_many([(f"Ship {at} reached the harbour.", {}) for at in range(20)])
+        other.execute("SELECT mesh_apply('', %s::jsonb)", (json.dumps(payload),))
+
+        texts = [f"Ship {at} reached the harbour." for at in range(20)] * 4
+        with ThreadPoolExecutor(8) as pool:
+            found = [*pool.map(lambda text: mesh.search(text, use_cache=False)[0].content, texts)]
+        assert found == texts
+        other.commit()
+        assert server.execute("SELECT count(*) FROM memories", database=database) == [(520,)]
 
 
 def _lost_after_commit(store: PostgresStore) -> list[str]:

@@ -54,6 +54,7 @@ from memory_mesh.stores.postgres.tables import (
     ALL,
     FEW_HITS,
     FEW_VECTORS,
+    LISTED,
     VERSION,
     encoded,
     table_of,
@@ -206,6 +207,7 @@ def test_a_mesh_on_postgres_may_search_in_the_engine(store: PostgresStore) -> No
     assert isinstance(make_index(store, Options()), ServerIndex)
 
 
+POSTED = "SELECT tenant, partition, word, id FROM keyword_lists, unnest(ids) id"
 SCOPED = [
     Reader("ann", "a"),
     Reader("ann", "a", "s1"),
@@ -272,19 +274,55 @@ def test_the_counts_of_keywords_are_those_of_the_memories_after_every_change(
                     patch("memory_mesh.stores.postgres.calls.is_by_segment", lambda _: False),
                 ):
                     assert counted(store, reader) == found
-            for name in ("keyword_counts", "keyword_postings"):
-                words = server.execute(f"SELECT DISTINCT word FROM {name}", database=database)
-                assert bool(words) == (deletes is not removed), (
-                    f"a deleted memory left its words in {name}"
-                )
-            posted = server.execute(
-                "SELECT tenant, partition, word, id FROM keyword_postings", database=database
-            )
+            listed = server.execute(POSTED, database=database)
+            assert bool(listed) == (deletes is not removed), "a deleted memory left its words"
             stored = (
                 "SELECT DISTINCT tenant, partition, word, id FROM memories, unnest(keywords) word"
             )
-            assert sorted(posted) == sorted(server.execute(stored, database=database))  # type: ignore[type-var]
+            assert sorted(listed) == sorted(server.execute(stored, database=database))  # type: ignore[type-var]
         assert server.execute("SELECT count(*) FROM keyword_segments", database=database) == [(0,)]
+
+
+def test_the_lists_of_a_keyword_fill_up_before_another_begins(server: Server) -> None:
+    database = server.database()
+    sizes = (
+        "SELECT array_agg(cardinality(ids) ORDER BY chunk), array_agg(cardinality(segments) ORDER "
+        "BY chunk) FROM keyword_lists WHERE word = 'red'"
+    )
+    rows = [
+        memory(f"m{at}", number=at, session_id=f"s{at // LISTED}", keywords=["red"])
+        for at in range(3 * LISTED)
+    ]
+    with closing(PostgresStore(server.keeper(database))) as store:
+        store.apply(rows[: LISTED + 9])
+        assert server.execute(sizes, database=database) == [([LISTED, 9], [1, 1])]
+        for row in rows[LISTED + 9 : LISTED + 11]:
+            store.apply([row])
+        store.apply(rows[LISTED + 11 :])
+        assert server.execute(sizes, database=database) == [([LISTED] * 3, [1] * 3)]
+        where = equals("partition", "p")
+        assert store.candidate_source.count_words(where, ["red"]) == {"red": 3 * LISTED}
+        assert store.candidate_source.count_words(
+            all_of(where, equals("session_id", "s1")), ["red"]
+        ) == {"red": LISTED}
+        store.apply(deletes=[row.key for row in rows[: LISTED - 1]])
+        assert server.execute(sizes, database=database) == [([1, LISTED, LISTED], [1] * 3)]
+        store.apply(
+            [
+                replace(
+                    rows[LISTED],
+                    revision=2,
+                    replaces=1,
+                    fields={**rows[LISTED].fields, "session_id": "s0"},
+                )
+            ]
+        )
+        assert server.execute(sizes, database=database) == [([1, LISTED - 1, LISTED, 1], [1] * 4)]
+        assert store.candidate_source.count_words(
+            all_of(where, equals("session_id", "s0")), ["red"]
+        ) == {"red": 2}
+        store.apply(deletes=[row.key for row in rows[LISTED - 1 :]])
+    assert server.execute("SELECT count(*) FROM keyword_lists", database=database) == [(0,)]
 
 
 def test_a_condition_on_another_column_than_those_of_segments_counts_the_memories() -> None:
@@ -408,11 +446,11 @@ def test_a_program_of_one_user_finds_memories_by_keyword_with_an_index(server: S
         by_filter = plan(f"{source} AND t.keywords && '{{rare7,rare8}}'")
     # Each memory of the partition is read.
     assert f"Rows Removed by Filter: {count - 20}" in by_filter, by_filter
-    assert "using keyword_postings_pkey on keyword_postings" in by_index
+    assert "using keyword_lists_pkey on keyword_lists" in by_index
     assert re.search(r"Index Cond: .*\(word = one", by_index), by_index
     assert "Seq Scan" not in by_index
     assert "Rows Removed" not in by_index, by_index
-    index = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'keyword_postings_pkey'"
+    index = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'keyword_lists_pkey'"
     (before,) = server.execute(index, database=database)
     with closing(PostgresStore(server.url(database, user="seeker"))) as store:
         assert len(store.matching(["rare7", "rare8", "common"], where, limit=9)) == 9
@@ -523,7 +561,7 @@ def test_tables_of_the_first_version_are_upgraded_by_their_owner_and_not_by_a_re
         grant(store, "early", scope="server", user_id=None, agent_id=None)
     first = (
         "DROP FUNCTION mesh_statistics; DROP INDEX memories_by_session; UPDATE mesh_migrations SET "
-        "version = 1; DROP TABLE keyword_counts, keyword_segments, keyword_postings"
+        "version = 1; DROP TABLE keyword_lists, keyword_segments"
     )
     server.execute(first, database=database)
     with closing(PostgresStore(server.keeper(database))) as store:

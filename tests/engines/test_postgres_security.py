@@ -95,8 +95,7 @@ def test_a_program_of_a_user_sees_the_rows_of_that_user_only(urls: dict[str, str
         "partitions",
         "moves",
         "keyword_segments",
-        "keyword_counts",
-        "keyword_postings",
+        "keyword_lists",
     ):  # these have rows of both
         assert seen(urls["ann_program"], query=f"SELECT DISTINCT tenant FROM {name}") == ["ann"]
 
@@ -271,16 +270,12 @@ HEAD = (
 OWN, OTHER = '["ann", null]', '["bob", null]'
 
 SEGMENT = (
-    "INSERT INTO keyword_segments (tenant, partition, segment, memories, documents, length) VALUES "
-    "('{}', '{}', '{}', 0, 0, 0)"
+    "INSERT INTO keyword_segments (tenant, partition, segment, number, memories, documents, "
+    "length) VALUES ('{}', '{}', '{}', 1, 0, 0, 0)"
 )
-COUNT = (
-    "INSERT INTO keyword_counts (tenant, partition, word, segment, documents) VALUES ('{}', '{}', "
-    "'hush', '{}', 0)"
-)
-POSTING = (
-    "INSERT INTO keyword_postings (tenant, partition, word, id) VALUES ('{}', '{}', "
-    "'hush', 'forged')"
+LIST = (
+    "INSERT INTO keyword_lists (tenant, partition, word, chunk, ids, segments) VALUES ('{}', '{}', "
+    "'hush', 0, '{{forged}}', '{{1}}')"
 )
 ANY_SEGMENT = "00000000-0000-0000-0000-000000000000"
 
@@ -320,26 +315,28 @@ ATTACKS: dict[str, tuple[str, str | None]] = {
     "empty the table": ("TRUNCATE memories", None),
     "insert a segment": (SEGMENT.format("bob", OTHER, ANY_SEGMENT),
                          SEGMENT.format("ann", OWN, ANY_SEGMENT)),
-    "insert a count": (COUNT.format("bob", OTHER, ANY_SEGMENT),
-                       COUNT.format("ann", OWN, ANY_SEGMENT)),
-    "insert a posting": (POSTING.format("bob", OTHER), POSTING.format("ann", OWN)),
-    "insert a posting into another partition": (POSTING.format("ann", OTHER), None),
-    "insert a posting under another tenant": (POSTING.format("bob", OWN), None),
+    "insert a list": (LIST.format("bob", OTHER), LIST.format("ann", OWN)),
+    "insert a list into another partition": (LIST.format("ann", OTHER), None),
+    "insert a list under another tenant": (LIST.format("bob", OWN), None),
     "update a segment": (
         "UPDATE keyword_segments SET length = 0 WHERE tenant = 'bob'",
         "UPDATE keyword_segments SET length = 0 WHERE tenant = 'ann'",
     ),
-    "give a count away": (
-        "UPDATE keyword_counts SET tenant = 'bob', partition = '[\"bob\", null]'", None,
+    "update a list": (
+        "UPDATE keyword_lists SET ids = '{}' WHERE tenant = 'bob'",
+        "UPDATE keyword_lists SET ids = '{}' WHERE tenant = 'ann'",
     ),
-    "delete postings": (
-        "DELETE FROM keyword_postings WHERE tenant = 'bob'",
-        "DELETE FROM keyword_postings WHERE tenant = 'ann'",
+    "give a list away": (
+        "UPDATE keyword_lists SET tenant = 'bob', partition = '[\"bob\", null]'", None,
+    ),
+    "delete lists": (
+        "DELETE FROM keyword_lists WHERE tenant = 'bob'",
+        "DELETE FROM keyword_lists WHERE tenant = 'ann'",
     ),
 }  # fmt: skip
 # A role of one user has no rights to whole tables, with which it could lock them. It deletes by
 # function; see below.
-OF_WHOLE_TABLES = ("update", "delete", "delete postings")
+OF_WHOLE_TABLES = ("update", "delete", "delete lists")
 
 
 @pytest.mark.req("GRAPH-93")
@@ -385,8 +382,11 @@ def test_an_agent_that_guesses_a_segment_does_not_get_the_counts_of_another_agen
     private = memory(
         "private", partition='["ann", "coder"]', user_id="ann", agent_id="coder", keywords=["hush"]
     )
-    segments = "SELECT segment::text FROM keyword_counts WHERE word = 'hush'"
-    counts = "SELECT documents FROM keyword_counts WHERE word = 'hush'"
+    segments = (
+        "SELECT segment::text FROM keyword_segments s JOIN keyword_lists l ON l.partition = "
+        "s.partition AND l.segments = ARRAY[s.number] WHERE word = 'hush'"
+    )
+    lists = "SELECT ids[1] FROM keyword_lists WHERE word = 'hush'"
     with (
         closing(PostgresStore(urls["ann_program"])) as store,
         psycopg.connect(urls["planner"], autocommit=True) as planner,
@@ -394,16 +394,16 @@ def test_an_agent_that_guesses_a_segment_does_not_get_the_counts_of_another_agen
     ):
         store.apply([private])
         (segment,) = seen(urls["service"], query=segments)
-        assert seen(urls["planner"], query=counts) == []
+        assert seen(urls["planner"], query=lists) == []
         store.apply(deletes=[private.key])  # the planner is the first to name the segment
-        for statement in (SEGMENT, COUNT):
+        for statement in (SEGMENT, LIST):
             planner.execute(statement.format("ann", '["ann", "planner"]', segment).encode())
         store.apply([private])
-        assert seen(urls["planner"], query=counts) == [0]
-        assert sorted(seen(urls["service"], query=counts)) == [0, 1]  # type: ignore[type-var]
+        assert seen(urls["planner"], query=lists) == ["forged"]
+        assert sorted(seen(urls["service"], query=lists)) == ["forged", "private"]  # type: ignore[type-var]
         store.apply(deletes=[private.key])
-        for name in ("keyword_segments", "keyword_counts"):
-            keeper.execute(f"DELETE FROM {name} WHERE segment = '{segment}'".encode())
+        for name, which in (("segments", f"segment = '{segment}'"), ("lists", "word = 'hush'")):
+            keeper.execute(f"DELETE FROM keyword_{name} WHERE {which}".encode())
 
 
 @pytest.mark.req("GRAPH-93")
@@ -579,9 +579,9 @@ def shared(server: Server, urls: dict[str, str], request: pytest.FixtureRequest)
                 keywords=["hush"],
             )
             store.apply([own, whole])
-    # Counts of nothing, which a program may delete.
+    # Segments of nothing, which a program may delete.
     server.execute(
-        "UPDATE keyword_counts SET documents = 0; UPDATE keyword_segments SET memories = 0",
+        "UPDATE keyword_segments SET memories = 0",
         database=database,
     )
     yield database
@@ -602,12 +602,10 @@ DELETIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "mesh_delete_moves": (("moves",), (f"""{{"[\\"USER\\", \\"coder\\"]": {KEPT_MOVES + 1}}}""",)),
     "mesh_delete_words": (
-        ("keyword_postings", "keyword_counts", "keyword_segments"),
+        ("keyword_lists", "keyword_segments"),
         (
             """[{"tenant": "USER", "partition": "[\\"USER\\", \\"coder\\"]", "id": "USER1", \
 "words": ["hush"]}]""",
-            """[{"tenant": "USER", "partition": "[\\"USER\\", \\"coder\\"]", "word": "hush", \
-"segment": "SEGMENT"}]""",
             """[{"tenant": "USER", "partition": "[\\"USER\\", \\"coder\\"]", "segment": \
 "SEGMENT"}]""",
         ),
@@ -705,10 +703,7 @@ def test_a_program_of_a_user_does_everything_with_its_own_memories(
         assert not mesh.compact()  # only the owner may
         assert {type(chain) for chain in mesh.verify()} == {Sound}
         mesh.forget(user_id="greedy", verify=True)
-    assert (
-        left("memories", "memory_links", "keyword_segments", "keyword_counts", "keyword_postings")
-        == set()
-    )
+    assert left("memories", "memory_links", "keyword_segments", "keyword_lists") == set()
     own = [
         memory(f"g{at}", partition='["greedy", null]', user_id="greedy", keywords=["hush"])
         for at in range(2)
@@ -724,7 +719,7 @@ def test_a_program_of_a_user_does_everything_with_its_own_memories(
             "SELECT id FROM moves WHERE partition = '[\"greedy\", null]'", database=tenant
         ) == [("g1",)]
         store.apply(deletes=[row.key for row in own])
-    assert left("memories", "keyword_segments", "keyword_counts", "keyword_postings") == set()
+    assert left("memories", "keyword_segments", "keyword_lists") == set()
 
 
 def test_a_role_that_was_a_server_loses_the_rights_with_which_it_could_lock_tables(

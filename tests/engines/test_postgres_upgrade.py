@@ -163,6 +163,7 @@ def test_a_schema_without_tokens_gets_their_columns_and_keeps_its_rows(server: S
         for table in ("memories", "synthesized_skills", "records"):
             owner.execute(f"ALTER TABLE {table} DROP COLUMN tokens")
         owner.execute("CREATE VIEW memory_archive AS SELECT * FROM memories")
+        owner.execute("DROP TABLE keyword_lists")
         owner.execute("UPDATE mesh_migrations SET version = 13")
     with (
         closing(PostgresStore(server.url(database, user=role))) as store,
@@ -213,7 +214,7 @@ def test_an_upgrade_distributes_the_tables_that_it_creates_as_the_others(
     with closing(PostgresStore(server.keeper(early))) as store:
         store.prepare()
         assert len(store.matching(["red"], visible_to(Reader("ann")), limit=9)) == 3
-    new = {"keyword_counts", "keyword_segments", "keyword_postings"}
+    new = {"keyword_lists", "keyword_segments"}
     assert [name for (name,) in server.execute(tables, database=early)] == sorted(new)
     with closing(PostgresStore(server.keeper(fresh := server.database()))) as store:
         store.prepare()  # without Citus there is nothing to distribute

@@ -8,7 +8,7 @@ import pytest
 
 from engines.postgres import Server
 from memory_mesh import MemoryMesh, Sound
-from memory_mesh.core.model import Kind
+from memory_mesh.core.model import In, Kind
 from memory_mesh.stores.postgres import PostgresStore
 from memory_mesh.stores.postgres import store as module
 from memory_mesh.testing.rows import memory
@@ -102,3 +102,19 @@ def test_vectors_of_some_rows_of_a_change_come_back_as_they_were(quiet: Server) 
         store.apply(rows)
         found = store.get(Kind.MEMORY, ["m1", "m2", "m3"])
         assert [row.vector for row in found.values()] == [row.vector for row in rows]
+
+
+def test_memories_with_one_of_some_fingerprints_are_found_as_by_any_other_condition(
+    quiet: Server,
+) -> None:
+    rows = [
+        memory(f"m{at}", partition="pq"[at % 2], number=at, fingerprint=name)
+        for at, name in enumerate(["one", "one", "two", "three", None, "one"])
+    ]
+    where = In("fingerprint", ("one", "three", "one", "none"))
+    with closing(PostgresStore(quiet.keeper(quiet.database()))) as store:
+        store.apply(rows)
+        found = store.find(Kind.MEMORY, where)
+        assert {row.id for row in found} == {"m0", "m1", "m3", "m5"}
+        assert found == store.find(Kind.MEMORY, where, limit=9)
+        assert found[2:] == store.find(Kind.MEMORY, where, after=found[1])

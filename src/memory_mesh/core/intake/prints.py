@@ -9,6 +9,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -61,6 +62,7 @@ def folded_text(content: str) -> str:
     return " ".join(_plain(content, fold=True).split())
 
 
+@lru_cache(maxsize=1024)  # a write reads that of each text three times
 def normal_text(content: str) -> str:
     """Return a text without the differences that duplicates may have; `folded_text` if it has no
     case that counts."""

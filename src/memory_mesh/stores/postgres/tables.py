@@ -38,14 +38,16 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search.candidates import INDEXED
 from memory_mesh.stores.base import KEPT_MOVES
 
-VERSION = 16  # of the schema; each has a step in `_STEPS`
+VERSION = 17  # of the schema; each has a step in `_STEPS`
 
 # --- keywords ---
 # Memories are counted by segment: those that are equal in the columns that the rule of visibility,
 # the usual conditions of a search and its counts read. A conversation has a segment for each
-# speaker. `keyword_postings` has a row for each memory and keyword. A GIN index over the lists of
-# keywords would do the same only for roles without row-level security: PostgreSQL does not let its
-# operators see a row before the policy does.
+# speaker. `keyword_lists` has the memories of each keyword, up to `LISTED` in a row, and the number
+# of the segment of each, or one number if all have the same. Both the counts and the postings of a
+# keyword are read from it. A GIN index over the lists of keywords would find the memories only for
+# roles without row-level security: PostgreSQL does not let its operators see a row before the
+# policy does.
 
 
 def dropped(kind: str, name: str) -> str:
@@ -62,36 +64,33 @@ COLUMNS = (
     "user_id", "agent_id", "session_id", "memory_type", "reach", "project", "status", "expires_at",
     "valid_from", "valid_until", "speaker",
 )  # fmt: skip
+LISTED = 50  # which fit into a page with others
 # The partition is part of each key. Otherwise an agent that guesses the name of a segment could
 # create the counts of another agent before that one does, and then read them.
 KEYWORD_TABLES = {
     "keyword_segments": (
         f"CREATE TABLE keyword_segments (tenant {_TEXT} NOT NULL, segment uuid NOT NULL, partition "
-        f"{_TEXT} NOT NULL, {', '.join(f'{name} {_TEXT}' for name in COLUMNS)}, model {_TEXT}, "
-        "dimension int, memories bigint NOT NULL, documents bigint NOT NULL, length bigint NOT "
+        f"{_TEXT} NOT NULL, number int NOT NULL, {', '.join(f'{name} {_TEXT}' for name in COLUMNS)}"
+        f", model {_TEXT}, dimension int, memories bigint NOT NULL, documents bigint NOT NULL, "
+        "length bigint NOT "
         "NULL, PRIMARY KEY (tenant, partition, segment))"
     ),
-    "keyword_counts": (
-        f"CREATE TABLE keyword_counts (tenant {_TEXT} NOT NULL, partition {_TEXT} NOT NULL, word "
-        f"{_TEXT} NOT NULL, segment uuid NOT NULL, documents bigint NOT NULL, PRIMARY KEY (tenant, "
-        "partition, word, segment))"
+    "keyword_lists": (
+        f"CREATE TABLE keyword_lists (tenant {_TEXT} NOT NULL, partition {_TEXT} NOT NULL, word "
+        f'{_TEXT} NOT NULL, chunk int NOT NULL, ids text[] COLLATE "C" NOT NULL, segments int[] '
+        "NOT NULL, PRIMARY KEY (tenant, partition, word, chunk))"
     ),
 }
-POSTINGS = {
-    "keyword_postings": (
-        f"CREATE TABLE keyword_postings (tenant {_TEXT} NOT NULL, partition {_TEXT} NOT NULL, word "
-        f"{_TEXT} NOT NULL, id {_TEXT} NOT NULL, PRIMARY KEY (tenant, partition, word, id))"
-    ),
-}
-# The tables of an earlier version had other columns. With space in each page, the new row of a
-# count replaces the old one there.
+# The tables of earlier versions had other columns. With space in each page, a new row replaces the
+# old one there.
 CREATE = (
+    dropped("TABLE", "keyword_postings"),
     dropped("TABLE", "keyword_counts"),
     dropped("TABLE", "keyword_segments"),
     *KEYWORD_TABLES.values(),
-    "CREATE INDEX segments_by_partition ON keyword_segments (partition)",
+    "CREATE INDEX segments_by_number ON keyword_segments (partition, number)",
     "ALTER TABLE keyword_segments SET (fillfactor = 70)",
-    "ALTER TABLE keyword_counts SET (fillfactor = 80)",
+    "ALTER TABLE keyword_lists SET (fillfactor = 85)",
 )
 
 
@@ -206,7 +205,7 @@ LOGS = (
     "nonce text NOT NULL, kind text NOT NULL, id text NOT NULL, PRIMARY KEY (tenant, "
     "partition, version))",
 )
-ALL = (*(table.name for table in TABLES), "partitions", "moves", *KEYWORD_TABLES, *POSTINGS)
+ALL = (*(table.name for table in TABLES), "partitions", "moves", *KEYWORD_TABLES)
 
 
 def table_of(kind: Kind) -> Table:
@@ -273,6 +272,12 @@ def _own(kind: Kind) -> tuple[Column, ...]:
     return tuple(column for column in fields_of(kind) if column.name in table_of(kind).columns)
 
 
+@cache
+def _own_names(kind: Kind) -> Mapping[str, str]:
+    """Return the column of each field that has one."""
+    return {column.name: table_of(kind).physical(column.name) for column in _own(kind)}
+
+
 # --- what an index reads ---
 
 _VECTOR = {"vector": "vector_send(t.embedding)", "model": "t.model", "tokens": "t.tokens"}
@@ -296,13 +301,9 @@ def _indexed(kind: Kind) -> str:
 def encoded(row: Row, place: int, *, with_numbers: bool = True) -> dict[str, object]:
     """Return a row as `mesh_apply` takes it: its columns, the revision that it replaces, and its
     place in the change. Without numbers, `packed_vectors` has its vector."""
-    table = table_of(row.kind)
+    columns = _own_names(row.kind)
     values: dict[str, object] = {name: getattr(row, name) for name in BASE}
-    values |= {
-        table.physical(column.name): row.fields[column.name]
-        for column in _own(row.kind)
-        if column.name in row.fields
-    }
+    values |= {columns[name]: value for name, value in row.fields.items() if name in columns}
     if row.vector:
         values["model"] = row.vector.model
         if with_numbers:
@@ -312,7 +313,7 @@ def encoded(row: Row, place: int, *, with_numbers: bool = True) -> dict[str, obj
     extra = {
         name: value
         for name, value in row.fields.items()
-        if name not in table.columns and value is not None
+        if name not in columns and value is not None
     }
     if extra:
         values["extra"] = extra
@@ -475,7 +476,6 @@ _STEPS: dict[int, tuple[str, ...]] = {
     3: (),
     4: (),
     5: (
-        *POSTINGS.values(),
         dropped("INDEX", "memories_by_keyword"),
         *_DIMENSIONS,
         dropped("FUNCTION", "mesh_rounded"),
@@ -490,7 +490,6 @@ _STEPS: dict[int, tuple[str, ...]] = {
     ),  # which returns another type
     11: (dropped("FUNCTION", "mesh_has_passages"),),  # which took SQL text
     12: (
-        *CREATE,
         *_CONFIDENCE,
         (
             "CREATE INDEX IF NOT EXISTS memories_by_beginning ON memories (valid_from) WHERE "
@@ -511,11 +510,12 @@ _STEPS: dict[int, tuple[str, ...]] = {
         ),
     ),
     16: tuple(dropped("FUNCTION", name) for name in ("mesh_memories", "mesh_around")),
+    17: (*CREATE, dropped("FUNCTION", "mesh_delete_words")),  # which had other arguments
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level
 # security is not forced.
 _FILLS: dict[int, tuple[str, ...]] = {
-    12: (
+    17: (
         "SELECT mesh_count_keywords(rows, 1) FROM (SELECT jsonb_agg(to_jsonb(named)) AS rows FROM "
         "(SELECT kind, id, partition, tenant, number FROM memories) named GROUP BY partition, "
         "number / 10000) each",
@@ -694,6 +694,7 @@ def sql(name: str) -> str:
         "segment_names": ", ".join(COLUMNS),
         "segment_columns": ", ".join(f"t.{name}" for name in COLUMNS),
         "few": FEW_HITS,
+        "listed": LISTED,
         "few_vectors": FEW_VECTORS,
     }
     return re.sub(r"<(\w+)>", lambda found: str(filled[found[1]]), text)

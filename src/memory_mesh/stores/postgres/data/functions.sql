@@ -119,11 +119,17 @@ DECLARE
   page jsonb := payload -> 'after';
 BEGIN
   PERFORM mesh_check(payload);
-  -- What each search reads: a statement that is planned once for a connection, perhaps before there are rows, so it looks up each by its key.
+  -- What each search and each write reads: statements that are planned once for a connection, perhaps before there are rows, so they look up each by its key.
   IF of_kind = 'memory' AND payload #>> '{where,0}' = 'in' AND payload #>> '{where,1}' = 'id' AND page ->> 0 IS NULL AND payload ->> 'limit' IS NULL THEN
     RETURN QUERY SELECT <memory>
       FROM (SELECT DISTINCT one #>> '{}' AS id FROM jsonb_array_elements(payload #> '{where,2}') one WHERE jsonb_typeof(one) = 'string') named
       CROSS JOIN LATERAL (SELECT * FROM memories m WHERE m.id = named.id AND m.kind = 'memory' OFFSET 0) t
+      ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC;
+    RETURN;
+  ELSIF of_kind = 'memory' AND payload #>> '{where,0}' = 'in' AND payload #>> '{where,1}' = 'fingerprint' AND page ->> 0 IS NULL AND payload ->> 'limit' IS NULL THEN
+    RETURN QUERY SELECT <memory>
+      FROM (SELECT DISTINCT one #>> '{}' AS fingerprint FROM jsonb_array_elements(payload #> '{where,2}') one WHERE jsonb_typeof(one) = 'string') named
+      CROSS JOIN LATERAL (SELECT * FROM memories m WHERE m.fingerprint = named.fingerprint AND m.kind = 'memory' OFFSET 0) t
       ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC;
     RETURN;
   END IF;

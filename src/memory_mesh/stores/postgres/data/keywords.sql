@@ -1,51 +1,62 @@
--- Which documents contain each keyword, and how many, by segment: memories that are equal in the columns of `tables.COLUMNS`. `mesh_apply`
+-- Which documents contain each keyword, and their segments: memories that are equal in the columns of `tables.COLUMNS`. `mesh_apply`
 -- keeps both, and holds the locks of the partitions meanwhile. A memory without keywords is not a document.
 
--- rows ([{kind, id, partition, tenant}, …]), sign: adds the stored memories among the rows to the counts and postings, or takes them away.
+-- The numbers of the segments of the ids of a list, of which one stands for all if they are the same.
+CREATE OR REPLACE FUNCTION mesh_unpacked(segments int[], ids text[]) RETURNS int[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $sql$
+  SELECT CASE WHEN cardinality(segments) = 1 THEN array_fill(segments[1], ARRAY[cardinality(ids)]) ELSE segments END
+$sql$;
+
+-- rows ([{kind, id, partition, tenant}, …]), sign: adds the stored memories among the rows to the segments and lists, or takes them away.
 CREATE OR REPLACE FUNCTION mesh_count_keywords(rows jsonb, sign int) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $sql$
 DECLARE
   empty jsonb;
-  gone jsonb;
   taken jsonb;
 BEGIN
   WITH given AS (
-    SELECT t.tenant, t.partition, <segment_columns>, t.model, t.dimension, t.id, coalesce(t.keywords, '{}') AS keywords
+    SELECT t.tenant, t.partition, <segment_columns>, t.model, t.dimension, t.number AS place, t.id, coalesce(t.keywords, '{}') AS keywords
     FROM (SELECT r.id, r.partition, r.tenant FROM jsonb_to_recordset(rows) AS r(kind text, id text, partition text, tenant text) WHERE r.kind = 'memory' OFFSET 0) r
     CROSS JOIN LATERAL (SELECT * FROM memories m WHERE m.tenant = r.tenant AND m.kind = 'memory' AND m.id = r.id OFFSET 0) t
     WHERE t.partition = r.partition
   ), named AS MATERIALIZED (
-    SELECT *, md5(json_build_array(partition, <segment_columns>, model, dimension)::text)::uuid AS segment FROM given t
+    SELECT *, md5(json_build_array(partition, <segment_columns>, model, dimension)::text)::uuid AS segment, row_number() OVER (ORDER BY place, id) AS at FROM given t
   ), segments AS (
-    INSERT INTO keyword_segments AS s (tenant, segment, partition, <segment_names>, model, dimension, memories, documents, length)
-    SELECT tenant, segment, partition, <segment_columns>, model, dimension, sign * count(*), sign * count(*) FILTER (WHERE keywords <> '{}'), sign * sum(cardinality(keywords))
+    INSERT INTO keyword_segments AS s (tenant, segment, partition, number, <segment_names>, model, dimension, memories, documents, length)
+    SELECT tenant, segment, partition, row_number() OVER (PARTITION BY partition) + coalesce((SELECT k.number FROM keyword_segments k WHERE k.partition = t.partition ORDER BY k.number DESC LIMIT 1), 0),
+      <segment_columns>, model, dimension, sign * count(*), sign * count(*) FILTER (WHERE keywords <> '{}'), sign * sum(cardinality(keywords))
     FROM named t GROUP BY tenant, segment, partition, <segment_columns>, model, dimension
     ON CONFLICT (tenant, partition, segment) DO UPDATE SET memories = s.memories + excluded.memories, documents = s.documents + excluded.documents, length = s.length + excluded.length
-    RETURNING s.tenant, s.partition, s.segment, s.memories
-  ), words AS MATERIALIZED (
-    SELECT DISTINCT tenant, segment, partition, id, word FROM named, unnest(keywords) word
-  ), posted AS (
-    INSERT INTO keyword_postings (tenant, partition, word, id) SELECT tenant, partition, word, id FROM words WHERE sign > 0 ON CONFLICT DO NOTHING
-  ), counted AS (
-    INSERT INTO keyword_counts AS c (tenant, partition, word, segment, documents)
-    SELECT tenant, partition, word, segment, sign * count(*) FROM words
-    GROUP BY 1, 2, 3, 4 ON CONFLICT (tenant, partition, word, segment) DO UPDATE SET documents = c.documents + excluded.documents
-    RETURNING c.tenant, c.partition, c.word, c.segment, c.documents
+    RETURNING s.tenant, s.partition, s.segment, s.number, s.memories
+  ), numbers AS MATERIALIZED (
+    SELECT jsonb_object_agg(segment, number) AS of_segments FROM segments
+  ), words AS MATERIALIZED (  -- the names of segments contain that of their partition
+    SELECT n.tenant, n.partition, word, n.at, n.id, (of_segments ->> n.segment::text)::int AS segment FROM named n, numbers, LATERAL (SELECT DISTINCT word FROM unnest(n.keywords) word) each WHERE sign > 0
+  ), lasts AS MATERIALIZED (  -- of each word the last list, which gets the next ids until it is full
+    SELECT w.*, coalesce(l.chunk, 0) AS chunk, coalesce(l.size, 0) AS size FROM (SELECT DISTINCT tenant, partition, word FROM words) w LEFT JOIN LATERAL
+      (SELECT k.chunk, cardinality(k.ids) AS size FROM keyword_lists k WHERE k.tenant = w.tenant AND k.partition = w.partition AND k.word = w.word ORDER BY k.chunk DESC LIMIT 1) l ON true
+  ), placed AS (
+    SELECT w.*, l.chunk + (l.size + row_number() OVER (PARTITION BY w.word, w.partition, w.tenant ORDER BY w.at) - 1) / <listed> AS chunk
+    FROM words w JOIN lasts l ON l.tenant = w.tenant AND l.partition = w.partition AND l.word = w.word
+  ), listed AS (
+    INSERT INTO keyword_lists AS l (tenant, partition, word, chunk, ids, segments)
+    SELECT tenant, partition, word, chunk, array_agg(id ORDER BY at), CASE WHEN min(segment) = max(segment) THEN ARRAY[min(segment)] ELSE array_agg(segment ORDER BY at) END FROM placed GROUP BY word, partition, tenant, chunk
+    ON CONFLICT (tenant, partition, word, chunk) DO UPDATE SET ids = l.ids || excluded.ids,
+      segments = CASE WHEN cardinality(l.segments) = 1 AND l.segments = excluded.segments THEN l.segments ELSE mesh_unpacked(l.segments, l.ids) || mesh_unpacked(excluded.segments, excluded.ids) END
   )
   SELECT (SELECT coalesce(jsonb_agg(to_jsonb(segments)) FILTER (WHERE memories <= 0), '[]') FROM segments),
-    (SELECT coalesce(jsonb_agg(to_jsonb(counted)) FILTER (WHERE documents <= 0), '[]') FROM counted),
-    (SELECT jsonb_agg(jsonb_build_object('tenant', tenant, 'partition', partition, 'id', id, 'words', keywords)) FROM named WHERE sign < 0) INTO empty, gone, taken;
+    (SELECT jsonb_agg(jsonb_build_object('tenant', tenant, 'partition', partition, 'id', id, 'words', keywords)) FROM named WHERE sign < 0) INTO empty, taken;
   IF taken IS NOT NULL THEN
-    PERFORM mesh_delete_words(taken, gone, empty);
+    PERFORM mesh_delete_words(taken, empty);
   END IF;
 END $sql$;
 
 -- The beginning of a query: `seen` has the segments that meet a condition, with further columns, and `found` how many of their documents
 -- contain each of the words $1.
 CREATE OR REPLACE FUNCTION mesh_segments(given jsonb, columns text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
-  SELECT format('WITH seen AS MATERIALIZED (SELECT t.tenant, t.segment, t.partition, t.session_id, t.memories, t.documents, t.length%s FROM keyword_segments t WHERE %s), '
+  SELECT format('WITH seen AS MATERIALIZED (SELECT t.tenant, t.number, t.partition, t.session_id, t.memories, t.documents, t.length%s FROM keyword_segments t WHERE %s), '
     'found AS MATERIALIZED (SELECT s.*, c.word, c.times FROM (SELECT DISTINCT tenant, partition FROM seen) place, unnest($1) one CROSS JOIN LATERAL '
-    '  (SELECT c.tenant, c.partition, c.segment, c.word, c.documents AS times FROM keyword_counts c WHERE c.tenant = place.tenant AND c.partition = place.partition AND c.word = one OFFSET 0) c '
-    '  JOIN seen s ON s.tenant = c.tenant AND s.partition = c.partition AND s.segment = c.segment) ', columns, mesh_condition('memory', given))
+    '  (SELECT l.tenant, l.partition, l.word, number, sum(CASE WHEN cardinality(l.segments) = 1 THEN cardinality(l.ids) ELSE 1 END) AS times '
+    '    FROM keyword_lists l, unnest(l.segments) number WHERE l.tenant = place.tenant AND l.partition = place.partition AND l.word = one GROUP BY 1, 2, 3, 4 OFFSET 0) c '
+    '  JOIN seen s ON s.tenant = c.tenant AND s.partition = c.partition AND s.number = c.number) ', columns, mesh_condition('memory', given))
 $sql$;
 
 -- visible (a condition), by_segment: the numbers of visible documents and of their keywords, and how many contain each word. They come
@@ -64,11 +75,11 @@ BEGIN
 END $sql$;
 
 -- partitions?, words (an expression): a query of the tenant, the id and the word of each memory that contains one of the words. Of named
--- partitions it reads the postings; otherwise it reads all memories.
+-- partitions it reads the lists; otherwise it reads all memories.
 CREATE OR REPLACE FUNCTION mesh_posted(payload jsonb, words text) RETURNS text LANGUAGE sql STABLE SET search_path FROM CURRENT AS $sql$
   SELECT CASE WHEN jsonb_typeof(payload -> 'partitions') = 'array' THEN
     format('SELECT p.* FROM unnest(%L::text[]) place CROSS JOIN LATERAL (SELECT mesh_tenant(place) AS tenant OFFSET 0) owner, unnest(%s) one CROSS JOIN LATERAL '
-      '(SELECT p.tenant, p.id, p.word FROM keyword_postings p WHERE p.tenant = owner.tenant AND p.partition = place AND p.word = one OFFSET 0) p', mesh_texts(payload -> 'partitions'), words)
+      '(SELECT l.tenant, id, l.word FROM keyword_lists l, unnest(l.ids) id WHERE l.tenant = owner.tenant AND l.partition = place AND l.word = one OFFSET 0) p', mesh_texts(payload -> 'partitions'), words)
     ELSE format('SELECT DISTINCT t.tenant, t.id, word FROM memories t, unnest(t.keywords) word WHERE word = ANY (%s)', words) END
 $sql$;
 

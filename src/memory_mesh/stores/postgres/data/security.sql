@@ -60,20 +60,31 @@ DECLARE
   identity text[] := mesh_identity();
   home text := mesh_home();
 BEGIN
-  DELETE FROM moves t USING jsonb_each_text(versions) v WHERE t.tenant = mesh_tenant(v.key) AND t.partition = v.key AND t.version <= v.value::bigint - <kept>
+  DELETE FROM moves t USING (SELECT key, value, mesh_tenant(key) AS tenant FROM jsonb_each_text(versions) OFFSET 0) v WHERE t.tenant = v.tenant AND t.partition = v.key AND t.version <= v.value::bigint - <kept>
     AND mesh_sees(t.tenant, t.partition, identity, home);
 END $sql$;
 
--- The postings of memories ([{tenant, partition, id, words}, …]), and the keys of counts and segments: deletes those, and these if they count nothing.
-CREATE OR REPLACE FUNCTION mesh_delete_words(posted jsonb, counts jsonb, segments jsonb) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $sql$
+-- The words of memories ([{tenant, partition, id, words}, …]), and the keys of segments: takes the memories out of the lists of their
+-- words, and deletes the segments without memories.
+CREATE OR REPLACE FUNCTION mesh_delete_words(posted jsonb, segments jsonb) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $sql$
 DECLARE
   identity text[] := mesh_identity();
   home text := mesh_home();
 BEGIN
-  DELETE FROM keyword_postings t USING (SELECT m.tenant, m.partition, m.id, word FROM jsonb_to_recordset(posted) AS m(tenant text, partition text, id text, words text[]), unnest(m.words) word
-    WHERE mesh_sees(m.tenant, m.partition, identity, home) OFFSET 0) p WHERE t.tenant = p.tenant AND t.partition = p.partition AND t.word = p.word AND t.id = p.id;
-  DELETE FROM keyword_counts t USING jsonb_to_recordset(counts) AS c(tenant text, partition text, word text, segment uuid)
-    WHERE t.tenant = c.tenant AND t.partition = c.partition AND t.word = c.word AND t.segment = c.segment AND t.documents <= 0 AND mesh_sees(t.tenant, t.partition, identity, home);
+  -- A JSON object finds an id in fewer steps than a list.
+  WITH gone AS (
+    SELECT m.tenant, m.partition, word, jsonb_object_agg(m.id, 0) AS ids FROM jsonb_to_recordset(posted) AS m(tenant text, partition text, id text, words text[]), unnest(m.words) word
+    WHERE mesh_sees(m.tenant, m.partition, identity, home) GROUP BY 1, 2, 3
+  ), changed AS MATERIALIZED (
+    SELECT l.tenant, l.partition, l.word, l.chunk, kept.* FROM gone
+    CROSS JOIN LATERAL (SELECT * FROM keyword_lists t WHERE t.tenant = gone.tenant AND t.partition = gone.partition AND t.word = gone.word AND gone.ids ?| t.ids OFFSET 0) l
+    CROSS JOIN LATERAL (SELECT array_agg(id ORDER BY at) AS ids, CASE WHEN min(segment) = max(segment) THEN ARRAY[min(segment)] ELSE array_agg(segment ORDER BY at) END AS segments
+      FROM unnest(l.ids, mesh_unpacked(l.segments, l.ids)) WITH ORDINALITY one(id, segment, at) WHERE NOT gone.ids ? id) kept
+  ), emptied AS (
+    DELETE FROM keyword_lists t USING changed c WHERE t.tenant = c.tenant AND t.partition = c.partition AND t.word = c.word AND t.chunk = c.chunk AND c.ids IS NULL
+  )
+  UPDATE keyword_lists t SET ids = c.ids, segments = c.segments FROM changed c
+    WHERE t.tenant = c.tenant AND t.partition = c.partition AND t.word = c.word AND t.chunk = c.chunk AND c.ids IS NOT NULL;
   DELETE FROM keyword_segments t USING jsonb_to_recordset(segments) AS s(tenant text, partition text, segment uuid)
     WHERE t.tenant = s.tenant AND t.partition = s.partition AND t.segment = s.segment AND t.memories <= 0 AND mesh_sees(t.tenant, t.partition, identity, home);
 END $sql$;
@@ -141,7 +152,7 @@ BEGIN
   EXECUTE format('GRANT UPDATE (access_count) ON memories TO %I', role_name);
   EXECUTE format('GRANT UPDATE (version, nonce) ON partitions TO %I', role_name);
   EXECUTE format('GRANT UPDATE (memories, documents, length) ON keyword_segments TO %I', role_name);
-  EXECUTE format('GRANT UPDATE (documents) ON keyword_counts TO %I', role_name);
+  EXECUTE format('GRANT UPDATE (ids, segments) ON keyword_lists TO %I', role_name);
 EXCEPTION WHEN feature_not_supported THEN
   NULL;
 END $sql$;
