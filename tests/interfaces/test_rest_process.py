@@ -307,3 +307,16 @@ def raw(port: int, data: bytes) -> None:
                 pass
         except OSError:
             pass
+
+
+def test_a_url_that_is_too_long_gets_a_problem_as_its_answer(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path) as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as client,
+    ):
+        client.sendall(b"GET /v1/search?query=" + b"x" * 65_600)
+        answer = client.makefile("rb").read()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"Content-Type: application/problem+json" in head
+    assert json.loads(body)["status"] == 400

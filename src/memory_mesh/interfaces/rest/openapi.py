@@ -245,17 +245,18 @@ _RULES: Mapping[str, Schema] = {
        for name in ("graph link", "graph unlink")},
     "provenance": {"properties": {"source": {"type": "string"}}},
     "store-many items": {"items": {
-        "type": "object", "required": ["content"], "properties": {"content": {}},
+        "type": "object",
         "if": {"required": ["role"]},  # a message, which may have further keys
-        "then": {"properties": {
+        "then": {"required": ["content"], "properties": {
             "role": {"enum": ["user", "assistant", "system", "developer", "tool"]},
-            "content": {"type": "string"},
+            "content": {"type": ["string", "null"]},
         }},
         "else": {
-            "propertyNames": {"enum": ["content", "metadata", "key"]},
+            "required": ["content"], "propertyNames": {"enum": ["content", "metadata", "key"]},
             "properties": {
-                "content": {"type": "string", "pattern": r"\S"}, "metadata": {"type": "object"},
-                "key": {"type": "string", "maxLength": 500, "pattern": r"\S"},
+                "content": {"type": "string", "pattern": r"\S"},
+                "metadata": {"type": ["object", "null"]},
+                "key": {"type": ["string", "null"], "maxLength": 500, "pattern": r"\S"},
             },
         },
     }},
