@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import TooManyRequests as TooManyRequests
     from memory_mesh.core.errors import Unreachable as Unreachable
     from memory_mesh.core.errors import UnsafeAddress as UnsafeAddress
+    from memory_mesh.core.errors import WrongStatus as WrongStatus
     from memory_mesh.core.graph import Episode as Episode
     from memory_mesh.core.graph import GraphContext as GraphContext
     from memory_mesh.core.graph import GraphHit as GraphHit
@@ -147,7 +148,7 @@ _NAMES = {
         "MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound RateLimited "
         "SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable "
-        "TokenInvalid TooLarge TooManyRequests Unreachable UnsafeAddress"
+        "TokenInvalid TooLarge TooManyRequests Unreachable UnsafeAddress WrongStatus"
     ),
     "core.search.evaluation": "Evaluation",
     "core.upkeep.hooks": "HookEvent HookStatus",

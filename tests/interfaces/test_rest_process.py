@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 from memory_mesh import MemoryMesh, Sound
 from memory_mesh.interfaces import remote
@@ -24,13 +23,6 @@ from memory_mesh.interfaces.operation import Effect, Interface, Operation
 from .test_remote import minimal
 
 pytestmark = pytest.mark.deep
-BOUNDED = settings(
-    max_examples=8,
-    deadline=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    database=None,
-)
 ROUTES = [*remote.exposed(Interface.REST)]
 
 
@@ -317,31 +309,14 @@ def raw(port: int, data: bytes) -> None:
             pass
 
 
-def test_schemathesis_finds_no_answer_that_the_description_does_not_allow(tmp_path: Path) -> None:
-    import schemathesis
-
-    schemathesis.serializer("application/x-ndjson")(lambda _, value: str(value).encode())
-    folders = {"NOTES_DIR": str(tmp_path / "notes"), "TRACES_DIR": str(tmp_path / "traces")}
-    with serving(tmp_path / "home", SERVER_REQUESTS_PER_MINUTE="1000000", **folders) as server:
-        base = str(server.client.base_url)
-        schema = schemathesis.openapi.from_url(f"{base}/openapi.json")
-        tried = 0
-        for result in schema.get_all_operations():
-            operation = result.ok()
-
-            @settings(BOUNDED)
-            @given(case=operation.as_strategy())
-            def one(case) -> None:  # type: ignore[no-untyped-def]
-                answer = case.call(base_url=base)
-                assert answer.status_code < 500, (case.as_curl_command(), answer.text[:500])
-                kind = answer.headers.get("content-type", [""])[0]
-                assert answer.status_code == 200 or kind == "application/problem+json", (
-                    answer.status_code,
-                    kind,
-                )
-
-            one()
-            tried += 1
-        assert tried > 80
-        assert "Traceback" not in server.log
-        assert server.end() == 0
+def test_a_url_that_is_too_long_gets_a_problem_as_its_answer(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path) as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as client,
+    ):
+        client.sendall(b"GET /v1/search?query=" + b"x" * 65_600)
+        answer = client.makefile("rb").read()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"Content-Type: application/problem+json" in head
+    assert json.loads(body)["status"] == 400

@@ -57,6 +57,10 @@ class KeyReused(InvalidInput):
     """The idempotency key was used for another request."""
 
 
+class WrongStatus(InvalidInput):
+    """The status of a memory or a conflict does not allow it; nothing changed."""
+
+
 class TooLarge(InvalidInput):
     """The request is larger than the server accepts."""
 

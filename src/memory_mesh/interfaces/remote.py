@@ -30,7 +30,8 @@ _SCHEMAS: Mapping[Kind, Schema] = {
     Kind.FRACTION: {"type": "number", "minimum": 0, "maximum": 1},
     Kind.OBJECT: {"type": "object"},
     Kind.SWITCH: {"type": "boolean"},
-    Kind.DURATION: {"type": "string", "pattern": "^[0-9]{1,6}[smhd]$"},
+    Kind.TIME: {"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}]},
+    Kind.DURATION: {"type": "string", "format": "span", "pattern": "^[0-9]{1,6}[smhd]$"},
     Kind.HEAD: {"type": "string", "pattern": "^[1-9][0-9]{0,14}:[0-9a-f]{64}$"},
 }
 

@@ -79,17 +79,18 @@ def _words(*words: str) -> Mapping[str, object]:
 _HOSTS = _words("claude-code", "opencode")
 _SAMPLE = "mem_1760000000000_3fa9c2"
 _ID = Parameter("id", "the id of the memory", metavar="ID", bare=True)
-_ID_OR_KEY = (_ID, Parameter("key", "its key, instead of the id", metavar="KEY",
-                                max_=500, blank=False))
+_KEY = Parameter("key", "its key, instead of the id", metavar="KEY", max_=500, blank=False)
+_ID_OR_KEY = (replace(_ID, blank=False), _KEY)
 _FILES = Parameter("files", "also take a note that people wrote out of its file", extent=SERVER)
 _CONFIRM = "Erase {what} of {scope} for good?"
 _SCOPE = (
     Parameter("user_id", "everything of this user; narrowed by what else is given", scope=True,
-              flag="--user", metavar="NAME"),
-    Parameter("agent_id", "what this agent stored", flag="--agent", metavar="NAME", scope=True),
+              flag="--user", metavar="NAME", blank=False),
+    Parameter("agent_id", "what this agent stored", flag="--agent", metavar="NAME", scope=True,
+              blank=False),
     Parameter("session_id", "what belongs to this session", flag="--session", metavar="NAME",
-              scope=True),
-    Parameter("project", "what belongs to this project", metavar="NAME", scope=True),
+              scope=True, blank=False),
+    Parameter("project", "what belongs to this project", metavar="NAME", scope=True, blank=False),
     Parameter("memory_type", "memories of this type", flag="--type", metavar="TYPE", scope=True,
               choices=_words("global", "session", "agent", "lesson", "reflection")))
 _MEMORY = replace(_ID, name="memory_id", flag="--id")
@@ -365,7 +366,7 @@ TABLE = (
         method="graph.links", view="links", heading=READ, exposed=EVERYWHERE, extent=USER,
         parameters=(_MEMORY,), examples=(f"links {_SAMPLE}", f"links {_SAMPLE} --json")),
     Operation("get", "Show one memory or skill, whatever its status.",
-        method="get", view="record", heading=READ, exposed=EVERYWHERE, parameters=_ID_OR_KEY,
+        method="get", view="record", heading=READ, exposed=EVERYWHERE, parameters=(_ID, _KEY),
         examples=(f"get {_SAMPLE}", "get --key ana/status")),
     Operation("list", "List memories, newest first.",
         method="get_all", view="listed", heading=READ, exposed=EVERYWHERE,

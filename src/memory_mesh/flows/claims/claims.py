@@ -25,7 +25,7 @@ from memory_mesh.core.claims import (
     read_schemas,
     trust_of,
 )
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, WrongStatus, shown
 from memory_mesh.core.graph import link
 from memory_mesh.core.intake import Terms, normal_text
 from memory_mesh.core.model import (
@@ -233,7 +233,7 @@ def judge_named(
     for id_ in ids:
         old = memories.setdefault(id_, memories.get(id_) or require_memory(context, id_))
         if old.status == Status.SUPERSEDED:
-            raise InvalidInput(
+            raise WrongStatus(
                 f"{shown(id_)} is superseded already",
                 remedy=f"name {old.superseded_by}, which took its place",
             )

@@ -18,7 +18,15 @@ from memory_mesh.core.claims.rules import (
     status_after_dispute,
     status_after_reinforcement,
 )
-from memory_mesh.core.errors import InvalidInput, NotFound, fraction, one_of, shown, whole_number
+from memory_mesh.core.errors import (
+    InvalidInput,
+    NotFound,
+    WrongStatus,
+    fraction,
+    one_of,
+    shown,
+    whole_number,
+)
 from memory_mesh.core.graph import link
 from memory_mesh.core.model import (
     BY_NAME,
@@ -352,7 +360,7 @@ def review_quarantine(
     def decide() -> Plan[Reviewed]:
         case = Case.read(context, memory_id, reason)
         if case.memory.status != Status.QUARANTINED:
-            raise InvalidInput(
+            raise WrongStatus(
                 f"{memory_id} is {case.memory.status}, not quarantined",
                 remedy=(
                     "`memory-mesh quarantined` or `graph.list_quarantined` shows what waits for "
@@ -407,15 +415,13 @@ def resolve_conflict(
         conflict = ClaimConflict.of(row)
         if conflict.status != "pending":
             how = conflict.detail.get("resolution")
-            raise InvalidInput(
+            raise WrongStatus(
                 f"{conflict_id} is resolved already: {how}",
                 remedy="`memory-mesh review --undo` or `graph.undo_review` takes the decision back",
             )
         case = Case.read(context, conflict.ref, reason)
         if case.memory.status not in _DECIDABLE:
-            raise InvalidInput(
-                f"{conflict.ref} is {case.memory.status} by now", remedy=_STORE_AGAIN
-            )
+            raise WrongStatus(f"{conflict.ref} is {case.memory.status} by now", remedy=_STORE_AGAIN)
         _check_alive(case)
         if chosen != "both":
             return _DECISIONS["activate" if chosen == "new" else "reject"](case)
@@ -428,10 +434,10 @@ def resolve_conflict(
 
 
 def _check_alive(case: Case) -> None:
-    """Raise `InvalidInput` if the memory has expired: it would replace others, and be found by
+    """Raise `WrongStatus` if the memory has expired: it would replace others, and be found by
     nobody."""
     if case.memory.expires_at is not None and case.memory.expires_at <= iso(case.ms):
-        raise InvalidInput(
+        raise WrongStatus(
             f"{case.memory.id} expired at {case.memory.expires_at}", remedy=_STORE_AGAIN
         )
 
@@ -541,7 +547,7 @@ def undo_review(context: Context, memory_id: str) -> Reviewed:
     """Take back the last review decision about a memory: each memory and conflict that it changed
     is as before.
 
-    Raise `InvalidInput` if there is none, or if something that it changed was changed again since.
+    Raise `WrongStatus` if there is none, or if something that it changed was changed again since.
     """
 
     def decide() -> Plan[Reviewed]:
@@ -551,7 +557,7 @@ def undo_review(context: Context, memory_id: str) -> Reviewed:
             (one for one in reversed(_in_force(changes)) if one.action in ACTIONS), None
         )
         if decision is None:
-            raise InvalidInput(
+            raise WrongStatus(
                 f"there is no review decision about {memory_id} to undo",
                 remedy="`memory-mesh history` shows its changes",
             )
@@ -606,7 +612,7 @@ def _in_force(changes: Sequence[Change]) -> list[Change]:
 
 
 def _before(context: Context, memory: Memory, decision: str) -> dict[str, Any]:
-    """Return the columns of a memory as they were before a decision, or raise `InvalidInput` if
+    """Return the columns of a memory as they were before a decision, or raise `WrongStatus` if
     one was changed since."""
     changes = _in_force(changes_of(context, memory.id))
     made = next((one for one in changes if (one.detail or {}).get("decision") == decision), None)
@@ -617,7 +623,7 @@ def _before(context: Context, memory: Memory, decision: str) -> dict[str, Any]:
                 f"{memory.id} was changed since: {touched[0]} by {later.action} at "
                 f"{later.created_at}"
             )
-            raise InvalidInput(
+            raise WrongStatus(
                 f"the decision cannot be undone: {what}",
                 remedy="`memory-mesh history` shows its changes",
             )
@@ -625,7 +631,7 @@ def _before(context: Context, memory: Memory, decision: str) -> dict[str, Any]:
 
 
 def _check_restored(case: Case) -> None:
-    """Raise `InvalidInput` if a memory that is active again excludes a claim that became active
+    """Raise `WrongStatus` if a memory that is active again excludes a claim that became active
     since."""
     changed = {memory.id for memory in case.changed}
     for memory in case.changed:
@@ -635,6 +641,6 @@ def _check_restored(case: Case) -> None:
                 f"{memory.id} would be active again, but {rival.id} excludes it and is "
                 f"{rival.status} since"
             )
-            raise InvalidInput(
+            raise WrongStatus(
                 f"the decision cannot be undone: {what}", remedy="review that one first"
             )

@@ -484,12 +484,12 @@ def undo(context: Context, newer_id: str, older_id: str) -> Update:
 
 def _decide(context: Context, newer_id: str, older_id: str, decided: str | None) -> Update:
     """Store what a person says of two memories. The judge does not decide on them again."""
-    if newer_id == older_id:
-        raise InvalidInput(f"{shown(newer_id)} is both memories", expected="two memories")
 
     def plan() -> Plan[Update]:
         seen = {name: context.store.version(name) for name in partitions(context.reader)}
         newer, older = require_memory(context, newer_id), require_memory(context, older_id)
+        if newer.id == older.id:
+            raise InvalidInput(f"{shown(newer_id)} is both memories", expected="two memories")
         if not same_readers(newer, older):
             raise InvalidInput(
                 f"{newer_id} and {older_id} are not visible to the same agents, sessions and "

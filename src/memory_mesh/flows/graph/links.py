@@ -214,13 +214,15 @@ def add_link(context: Context, source_id: str, target_id: str, type_: object) ->
     """Link two memories that the reader of the first one can see, and return the link. A link
     that exists is returned."""
     name = _own_type(type_)
-    if source_id == target_id:
-        raise InvalidInput(f"{shown(source_id)} is both ends of the link", expected="two memories")
 
     def decide() -> Plan[Link]:
         reading = _reading_for(context, source_id)
         seen = {part: context.store.version(part) for part in partitions(reading.reader)}
         source, target = require_memory(reading, source_id), require_memory(reading, target_id)
+        if source.id == target.id:
+            raise InvalidInput(
+                f"{shown(source_id)} is both ends of the link", expected="two memories"
+            )
         new = link(source, target, name, context.clock())
         if known := context.store.get(Kind.LINK, [new.id]).get(new.id):
             return Plan(Link.of(known))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, WrongStatus, shown
 from memory_mesh.core.intake import is_note, is_of_traces
 from memory_mesh.core.model import (
     CONTENTS,
@@ -103,7 +103,7 @@ def archive_one(context: Context, memory_id: str, reason: str | None = None) -> 
         case = Case.read(context, memory_id, reason)
         if case.memory.status not in (Status.ACTIVE, Status.DISPUTED):
             expected = "an active or disputed memory"
-            raise InvalidInput(
+            raise WrongStatus(
                 f"{memory_id} is {case.memory.status}",
                 expected=expected,
                 remedy="a review rejects a quarantined one",
@@ -121,7 +121,7 @@ def unarchive(context: Context, memory_id: str) -> Memory:
     def decide() -> Plan[Memory]:
         case = Case.read(context, memory_id)
         if case.memory.status != Status.ARCHIVED:
-            raise InvalidInput(
+            raise WrongStatus(
                 f"{memory_id} is {case.memory.status}, not archived",
                 remedy="history shows what became of it",
             )

@@ -48,6 +48,7 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
     errors.InvalidInput: Outcome(2, 400),
     errors.InvalidFilter: Outcome(2, 400),
     errors.KeyReused: Outcome(2, 409),
+    errors.WrongStatus: Outcome(2, 409),
     errors.TooLarge: Outcome(2, 413),
     errors.SettingsError: Outcome(3, 500),
     errors.NotFound: Outcome(4, 404),

@@ -93,6 +93,17 @@ class Connection(H11Protocol):
         super().resume_writing()
         self._watch()
 
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not a request, such as one whose URL is too long."""
+        body = json.dumps(
+            {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": msg}
+        ).encode()
+        self.transport.write(
+            b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\n"
+            b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        )
+        self.transport.close()
+
     def timeout_keep_alive_handler(self) -> None:
         self._end(_TOO_SLOW)
 

@@ -23,8 +23,10 @@ from memory_mesh.api.notes_methods import MemoryNotes
 from memory_mesh.api.traces_methods import MemoryTraces
 from memory_mesh.core.audit import EXPORT_NAMES, Broken, Sound
 from memory_mesh.core.claims import Trust
+from memory_mesh.core.claims.claim import MAX_CHARS
 from memory_mesh.core.claims.rules import MemoryExplanation
-from memory_mesh.core.graph import GraphContext
+from memory_mesh.core.graph import MADE_BY_US, GraphContext
+from memory_mesh.core.lane.entities import ENTITY_TYPES
 from memory_mesh.core.model import Block, Extraction, SearchResult
 from memory_mesh.core.notes import Fault, Relevance
 from memory_mesh.core.search import Explained, Explanation
@@ -104,39 +106,37 @@ def methods_of(operation: Operation) -> tuple[str, ...]:
 
 def described(operation: Operation, method: str) -> dict[str, Any]:
     """Return what FastAPI is told about the route of an operation."""
-    schema: Any = remote.schema(operation)
-    extra: dict[str, object]
+    schema = _arguments_of(operation)
     if method == "GET":
-        required = schema.get("required", [])
-        query = [
+        query = (
             {
                 "name": name,
                 "in": "query",
-                "required": name in required,
+                "required": name in schema.get("required", ()),
                 "schema": about,
                 "description": about["description"],
             }
             for name, about in schema["properties"].items()
-        ]
-        extra = {"parameters": [*query, *_SCOPE]}
+        )
+        extra: dict[str, object] = {"parameters": [*query, *_SCOPE]}
     else:
-        body = {"required": True, "content": {"application/json": {"schema": schema}}}
+        schema |= _TOGETHER.get(operation.name, {})
         extra = {
-            "requestBody": body,
+            "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
             "parameters": [*_SCOPE, *([_KEY] if takes_key(operation) else [])],
         }
     name = operation.name.replace(" ", "_").replace("-", "_")
-    marks = {
-        "x-memory-mesh-effect": str(operation.effect),
-        "x-memory-mesh-extent": operation.extent.name.lower(),
-    }
     return {
         "summary": remote.summary(operation),
         "operation_id": name if method == "POST" else f"{name}_by_query",
         "tags": [remote.headings()[operation.name]],
         "response_class": Json,
         "responses": {"default": _PROBLEM},
-        "openapi_extra": {**extra, **marks},
+        "openapi_extra": {
+            **extra,
+            "x-memory-mesh-effect": str(operation.effect),
+            "x-memory-mesh-extent": operation.extent.name.lower(),
+        },
     }
 
 
@@ -212,6 +212,80 @@ INGEST: dict[str, Any] = {
         "requestBody": {"required": True, "content": {"application/x-ndjson": _PLAIN_TEXT}},
     },
 }  # fmt: skip
+
+
+# --- arguments ---
+# What the core checks besides what the table of operations says. A rule of two arguments stands
+# in `allOf`: a generator of clients makes one type of an object with it, and none with `oneOf`.
+
+_TIME: Schema = {
+    "type": ["string", "null"], "anyOf": [{"format": "date"}, {"format": "date-time"}]}  # fmt: skip
+_TEXT: Schema = {"type": "string", "pattern": r"\S", "maxLength": MAX_CHARS}
+# By the name of a parameter, or of its operation and it.
+_RULES: Mapping[str, Schema] = {
+    "claim": {
+        "required": ["subject", "predicate", "value"], "additionalProperties": False,
+        "properties": {
+            "subject": _TEXT, "predicate": _TEXT,
+            "value": {**_TEXT, "type": ["string", "boolean", "number"]},
+            "exclusive": {"type": "boolean"}, "scope": {"enum": ["global", "session"]},
+            "session_id": {"type": "string", "pattern": r"\S"},
+            "valid_from": _TIME, "valid_until": _TIME,
+        },
+        "if": {"required": ["session_id"]},
+        "then": {"properties": {"scope": {"const": "session"}}},
+        "else": {"properties": {"scope": {"const": "global"}}},
+    },
+    **{name: {"items": {
+        "type": "string",
+        "pattern": f"^(({'|'.join(ENTITY_TYPES)}):){mark}[^:]*[A-Za-z0-9][^:]*$"}}
+       for name, mark in (("entities", "?"), ("entity_slugs", ""))},
+    "filter": {"format": "filter"},
+    **{f"{name} type": {"pattern": "^[a-z][a-z0-9_]{0,63}$", "not": {"enum": [*MADE_BY_US]}}
+       for name in ("graph link", "graph unlink")},
+    "provenance": {"properties": {"source": {"type": "string"}}},
+    "store-many items": {"items": {
+        "type": "object",
+        "if": {"required": ["role"]},  # a message, which may have further keys
+        "then": {"required": ["content"], "properties": {
+            "role": {"enum": ["user", "assistant", "system", "developer", "tool"]},
+            "content": {"type": ["string", "null"]},
+        }},
+        "else": {
+            "required": ["content"], "propertyNames": {"enum": ["content", "metadata", "key"]},
+            "properties": {
+                "content": {"type": "string", "pattern": r"\S"},
+                "metadata": {"type": ["object", "null"]},
+                "key": {"type": ["string", "null"], "maxLength": 500, "pattern": r"\S"},
+            },
+        },
+    }},
+    "when_to_use": {"minItems": 1},
+    "yamo_text": {"format": "skill"},
+}  # fmt: skip
+# By operation.
+_TOGETHER: Mapping[str, Schema] = {
+    **{name: {"allOf": [{"oneOf": [{"required": ["id"]}, {"required": ["key"]}]}]}
+       for name in ("get", "delete")},
+    "delete-all": {"minProperties": 1},
+    "forget": {"allOf": [{"oneOf": [{"required": ["id"]}, {"required": ["key"]}, {"anyOf": [
+        {"required": [name]}
+        for name in ("user_id", "agent_id", "session_id", "project", "memory_type")]}]}]},
+    "heritage": {"minProperties": 2},
+    "update": {"allOf": [{"anyOf": [{"required": ["content"]}, {"required": ["metadata"]}]}]},
+}  # fmt: skip
+
+
+def _arguments_of(operation: Operation) -> Any:
+    """Return the schema of the arguments of an operation, each with its rules."""
+    schema: Any = remote.schema(operation)
+    return {
+        **schema,
+        "properties": {
+            name: about | _RULES.get(f"{operation.name} {name}", _RULES.get(name, {}))
+            for name, about in schema["properties"].items()
+        },
+    }
 
 
 # --- answers ---
