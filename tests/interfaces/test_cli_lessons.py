@@ -69,7 +69,7 @@ def test_a_lesson_as_json_has_every_field_and_its_block(cli: Cli) -> None:
     kept = json.loads(cli("distill", *FLAGS, "--json").out)
     check_lesson(parse(kept["wire_format"]))
     told = json.loads(cli("lessons", "--json").out)
-    assert told == {"count": 1, "lessons": [kept]}
+    assert told == {"count": 1, "results": [kept]}
     assert {*kept} == {
         "lesson_id", "pattern_id", "severity", "preventative_rule", "rule_confidence",
         "applicable_scope", "wire_format", "memory_id",
@@ -203,7 +203,7 @@ def test_a_beat_tells_each_job_in_its_order(cli: Cli, monkeypatch: pytest.Monkey
     assert cli("lessons").out.endswith("Watch the disk.  general\n")
     forced = json.loads(cli("heartbeat", "--force", "--job", "distillation", "--json").out)
     assert forced["ok"]
-    assert [(run["job"], run["outcome"]) for run in forced["runs"]] == [
+    assert [(run["job"], run["outcome"]) for run in forced["results"]] == [
         ("guard", "done"),
         ("distillation", "done"),
     ]
@@ -216,7 +216,7 @@ def test_the_log_tells_earlier_runs(cli: Cli) -> None:
     assert lines[0] == "[MemoryMesh] 2 runs."
     assert sorted(line.split()[1] for line in lines[1:]) == ["guard", "retention"]
     data = json.loads(cli("heartbeat", "--log", "--json").out)
-    assert (data["count"], {run["outcome"] for run in data["runs"]}) == (2, {"done"})
+    assert (data["count"], {run["outcome"] for run in data["results"]}) == (2, {"done"})
 
 
 @pytest.mark.req("MESH-139")
@@ -342,7 +342,7 @@ def test_heartbeat_watch_prints_json_and_runs_only_the_given_jobs(environ: dict[
         process.send_signal(signal.SIGINT)
         process.communicate()
     assert process.returncode == 130
-    assert [[(run["job"], run["outcome"]) for run in each["runs"]] for each in found] == [
+    assert [[(run["job"], run["outcome"]) for run in each["results"]] for each in found] == [
         [("guard", "done"), ("retention", "done")]
     ] * 2
 

@@ -37,7 +37,11 @@ _SCHEMAS: Mapping[Kind, Schema] = {
 
 def exposed(interface: Interface) -> tuple[Operation, ...]:
     """Return the operations that an interface offers, in the order of the table."""
-    return tuple(one for one in OPERATIONS if interface in one.exposed)
+    return tuple(
+        one if interface is Interface.REST else one.variants[0]
+        for one in OPERATIONS
+        if interface in one.exposed
+    )
 
 
 def name_in(interface: Interface, operation: Operation) -> str:
@@ -61,6 +65,8 @@ def summary(operation: Operation) -> str:
 
 def schema(operation: Operation) -> Schema:
     """Return the JSON schema of the arguments of an operation."""
+    if len(operation.variants) > 1:
+        return {"oneOf": [schema(one) for one in operation.variants]}
     properties = {one.name: _described(one) for one in operation.parameters}
     required = _required(operation)
     whole: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -92,6 +98,7 @@ def data_of(done: Answer) -> dict[str, object]:
 def prepare(operation: Operation, arguments: Mapping[str, object]) -> Call:
     """Check the arguments of a call. Raises `InvalidInput` if one is unknown, missing or of
     another type."""
+    operation = _variant(operation, arguments)
     known = {one.name: one for one in operation.parameters}
     for name in arguments:
         if name not in known:
@@ -141,6 +148,19 @@ _BEYOND = {
 
 
 # --- parameters ---
+
+
+def _variant(operation: Operation, arguments: Mapping[str, object]) -> Operation:
+    """Return the variant of an operation whose first argument is given, or raise `InvalidInput`
+    if that is not exactly one."""
+    by_name = {one.parameters[0].name: one for one in operation.variants if one.parameters}
+    named = [name for name in by_name if name in arguments]
+    if len(by_name) > 1 and len(named) != 1:
+        raise InvalidInput(
+            f"{' and '.join(by_name)} are {'both given' if named else 'missing'}",
+            expected="one of them",
+        )
+    return by_name[named[0]] if named else operation
 
 
 def _required(operation: Operation) -> list[str]:

@@ -124,7 +124,9 @@ def method_arguments(
     """
     plain = [one for one in operation.parameters if not (one.into or one.option)]
     arguments = {
-        one.name: values.get(label(one), one.default if operation.handler else one.cli_default)
+        (*one.instead_of, one.name)[0]: values.get(
+            label(one), one.default if operation.handler else one.cli_default
+        )
         for one in plain
     }
     arguments = {name: value for name, value in arguments.items() if value is not None}
