@@ -271,6 +271,15 @@ def test_a_span_of_time_is_read(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("unit", "largest"), [("s", 999_999), ("m", 527_040), ("h", 8784), ("d", 366)]
+)
+def test_a_span_of_time_has_at_most_366_days_in_each_unit(unit: str, largest: int) -> None:
+    numbers = {0, 1, *(largest + step for step in range(-1000, 1001)), *range(0, 10**6, 997)}
+    read = {number for number in numbers if values.DURATION.fullmatch(f"{number}{unit}")}
+    assert read == {number for number in numbers if 0 < number <= largest}
+
+
+@pytest.mark.parametrize(
     "text", ["", "h", "8", "8 h", "1.5h", "٣h", "8h30m", "367d", "0d", "1w", "1e3s"]
 )
 def test_what_is_no_span_of_time_is_refused(text: str) -> None:

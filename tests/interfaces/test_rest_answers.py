@@ -13,7 +13,7 @@ from judging import BERLIN, MUNICH, give_judge
 from memory_mesh import InvalidInput, MemoryMesh, MemoryMeshError, TooLarge
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import Interface, Kind, Operation, Parameter
-from memory_mesh.interfaces.rest import openapi
+from memory_mesh.interfaces.rest import app, openapi
 from memory_mesh.interfaces.rest.openapi import path_of
 from memory_mesh.testing.fakes import FakeClock
 
@@ -378,6 +378,14 @@ def test_a_value_beyond_its_bounds_is_refused_and_one_at_them_is_not(
         assert not error.startswith(f"{parameter.name} "), (operation.name, error)
 
 
+def test_a_duration_is_described_as_it_is_read(mesh: MemoryMesh) -> None:
+    described: Any = remote.schema(OPERATIONS["episodes"])
+    check = Draft202012Validator(described["properties"]["gap"])
+    for gap in ("1s", "999999s", "366d", " 08H\n", "0d", "367d", "8785h", "1000000s", "8", "x", ""):
+        refused = "gap" in _error(mesh, OPERATIONS["episodes"], {"gap": gap})
+        assert check.is_valid(gap) == (not refused), gap
+
+
 def _error(mesh: MemoryMesh, operation: Operation, given: dict[str, object]) -> str:
     try:
         remote.call(mesh, operation, given)
@@ -433,6 +441,22 @@ def test_every_route_has_a_description_and_a_tag_that_is_described(tmp_path: Pat
         one["responses"]["default"]["content"] == {"application/problem+json": problem}
         for one in routes
     )
+
+
+def test_the_page_of_the_description_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, page = list[str](), app.page
+    monkeypatch.setattr(app, "page", lambda spec: made.append(page(spec)) or made[-1])
+    with running(tmp_path) as (client, _):
+        assert made == []
+        assert {client.get("/docs").text for _ in range(3)} == {*made}
+    assert len(made) == 1
+    fields = re.search(r"/v1/store</code></h3>(.*)", made[0])
+    assert fields
+    assert [one in fields[1] for one in ("<b>content</b>", "or</p>", "<b>messages</b>")] == [
+        True
+    ] * 3
 
 
 def test_the_page_of_the_description_needs_no_script_and_names_every_route_and_record(

@@ -13,7 +13,7 @@ from memory_mesh.core.ports import no_progress
 from memory_mesh.interfaces.calling import perform
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Kind, Operation, Parameter
 from memory_mesh.interfaces.render.output import STORED_VALUES, Answer, Form, without_nulls
-from memory_mesh.interfaces.values import Call, did_you_mean, method_arguments, read
+from memory_mesh.interfaces.values import DURATION, Call, did_you_mean, method_arguments, read
 from memory_mesh.interfaces.verbs import TABLE, completed
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _SCHEMAS: Mapping[Kind, Schema] = {
     Kind.FRACTION: {"type": "number", "minimum": 0, "maximum": 1},
     Kind.OBJECT: {"type": "object"},
     Kind.SWITCH: {"type": "boolean"},
-    Kind.DURATION: {"type": "string", "pattern": "^[0-9]{1,6}[smhd]$"},
+    Kind.DURATION: {"type": "string", "pattern": f"^{DURATION.pattern}$"},
     Kind.HEAD: {"type": "string", "pattern": "^[1-9][0-9]{0,14}:[0-9a-f]{64}$"},
 }
 

@@ -161,12 +161,14 @@ def junk_found(junk: "list[JunkFound]", call: Call) -> Answer:
     """Render what should not be in the memory, and how to archive it after a dry run."""
     archived = sum(one.archived for one in junk)
     found = f"Found {counted(len(junk), 'memory')} of junk"
-    dry_run = junk and not call.arguments.get("archive")
+    title = f"Archived {counted(archived, 'memory')}" if archived else found
     lines = [
         *(f"{one.id}  {one.why}: {excerpt(one.content)}" for one in junk),
-        when(dry_run, "Nothing was changed; add --archive to archive them"),
+        when(
+            junk and not call.arguments.get("archive"),
+            "Nothing was changed; add --archive to archive them",
+        ),
     ]
-    title = f"Archived {counted(archived, 'memory')}" if archived else found
     return answer(title, items(junk, archived=archived), lines)
 
 
@@ -396,8 +398,7 @@ def listed(memories: Sequence[MemoryRecord], call: Call) -> Answer:
     def draw() -> str:
         return output.listing(memories, output.next_page(call.typed, last) if last else "")
 
-    title = f"Listed {len(memories)} memories."
-    return answer(title, items(memories, next=last), lines, draw=draw)
+    return answer(f"Listed {len(memories)} memories.", items(memories, next=last), lines, draw=draw)
 
 
 def history(changes: Sequence[Change], call: Call) -> Answer:
@@ -406,8 +407,9 @@ def history(changes: Sequence[Change], call: Call) -> Answer:
     lines = each(
         "", "{number:>4}  {created_at}  {action:raw} by {agent_id:or unknown}<: {why:raw}>", _before
     )
-    title = f"History of {id_}: {len(changes)} revisions."
-    return answer(title, items(changes, id=id_), lines(changes))
+    return answer(
+        f"History of {id_}: {len(changes)} revisions.", items(changes, id=id_), lines(changes)
+    )
 
 
 def _before(change: Change) -> list[str]:
@@ -423,8 +425,9 @@ def sightings(seen: Sequence[Sighting], call: Call) -> Answer:
     id_, often = call.arguments["id"], "{times_observed} times, last {last_observed}"
     who = "  {created_at}  {agent_id:or unknown}< in session {session_id:raw}>: "
     lines = [fill(who + (often if one.times_observed > 1 else "once"), one) for one in seen]
-    title = f"{id_} was stored by {len(seen)} agents or sessions."
-    return answer(title, items(seen, id=id_), lines)
+    return answer(
+        f"{id_} was stored by {len(seen)} agents or sessions.", items(seen, id=id_), lines
+    )
 
 
 # --- deleting ---

@@ -124,17 +124,17 @@ def described(operation: Operation, method: str) -> dict[str, Any]:
             "parameters": [*_SCOPE, *([_KEY] if takes_key(operation) else [])],
         }
     name = operation.name.replace(" ", "_").replace("-", "_")
-    marks = {
-        "x-memory-mesh-effect": str(operation.effect),
-        "x-memory-mesh-extent": operation.extent.name.lower(),
-    }
     return {
         "summary": remote.summary(operation),
         "operation_id": name if method == "POST" else f"{name}_by_query",
         "tags": [remote.headings()[operation.name]],
         "response_class": Json,
         "responses": {"default": _PROBLEM},
-        "openapi_extra": {**extra, **marks},
+        "openapi_extra": {
+            **extra,
+            "x-memory-mesh-effect": str(operation.effect),
+            "x-memory-mesh-extent": operation.extent.name.lower(),
+        },
     }
 
 
