@@ -53,7 +53,10 @@ def test_every_remote_operation_has_a_route_with_the_schema_of_its_arguments(
         reads = operation.effect is Effect.READ and operation.name != "lane judge"
         assert route.keys() == ({"get", "post"} if reads else {"post"})
         schema = route["post"]["requestBody"]["content"]["application/json"]["schema"]
-        assert schema == json.loads(json.dumps(remote.schema(operation)))
+        described = json.loads(json.dumps(remote.schema(operation)))
+        for one in (schema, *schema.get("oneOf", ())):  # that of content is an option
+            one.get("properties", {}).get("content", {}).pop("maxLength", None)
+        assert schema == described
         if "get" in route:
             names = {one["name"] for one in route["get"]["parameters"] if one["in"] == "query"}
             assert names == {one.name for one in operation.parameters}

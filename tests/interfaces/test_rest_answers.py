@@ -378,6 +378,27 @@ def test_a_value_beyond_its_bounds_is_refused_and_one_at_them_is_not(
         assert not error.startswith(f"{parameter.name} "), (operation.name, error)
 
 
+def test_the_longest_content_is_described_as_the_options_say(tmp_path: Path) -> None:
+    folders = {"notes_dir": str(tmp_path / "notes"), "traces_dir": str(tmp_path / "traces")}
+    with running(tmp_path, max_content_chars=100, **folders) as (client, _):
+        paths = client.get("/openapi.json").json()["paths"]
+        id_ = client.post("/v1/store", json={"content": "The key rotates."}).json()["id"]
+        for path, given in (
+            ("/v1/store", {}),
+            ("/v1/update", {"id": id_}),
+            ("/v1/lane/store", {"memory_type": "decision"}),
+            ("/v1/notes/add", {"title": "Keys"}),
+        ):
+            schema = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+            longest = schema.get("oneOf", [schema])[0]["properties"]["content"]["maxLength"]
+            assert longest == 100
+            statuses = [
+                client.post(path, json={**given, "content": "x" * size}).status_code
+                for size in (longest, longest + 1)
+            ]
+            assert statuses == [200, 400], path
+
+
 def test_a_duration_is_described_as_it_is_read(mesh: MemoryMesh) -> None:
     described: Any = remote.schema(OPERATIONS["episodes"])
     check = Draft202012Validator(described["properties"]["gap"])

@@ -233,8 +233,8 @@ def _duration(text: str, flag: str) -> int:
             f"{flag} is {shown(text, max_length=40)}",
             expected="a duration such as 8h, 30m or 90s, at most 366d",
         )
-    *digits, unit = text.strip().lower()
-    return int("".join(digits)) * _SECONDS[unit]
+    plain = text.strip().lower()
+    return int(plain[:-1]) * _SECONDS[plain[-1]]
 
 
 def _head(text: str, flag: str) -> tuple[int, str]:

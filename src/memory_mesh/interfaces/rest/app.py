@@ -74,7 +74,12 @@ def build(server: Server) -> FastAPI:
     ready = plain("ready", "Whether the store can be read.")
     routes: list[tuple[str, str, Endpoint, dict[str, Any]]] = [
         *(
-            (method, path_of(one), partial(_call, server, one), described(one, method))
+            (
+                method,
+                path_of(one),
+                partial(_call, server, one),
+                described(one, method, server.options),
+            )
             for one in remote.exposed(Interface.REST)
             for method in methods_of(one)
         ),

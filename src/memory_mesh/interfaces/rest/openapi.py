@@ -6,7 +6,7 @@ something else. A field that may be null is left out of an answer when it is.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from html import escape
@@ -27,6 +27,7 @@ from memory_mesh.core.claims.rules import MemoryExplanation
 from memory_mesh.core.graph import GraphContext
 from memory_mesh.core.model import Block, Extraction, MemoryRecord, SearchResult
 from memory_mesh.core.notes import Fault, Relevance
+from memory_mesh.core.options import Options
 from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.core.traces.schema import Step as TraceStep
 from memory_mesh.interfaces import remote
@@ -103,9 +104,14 @@ def methods_of(operation: Operation) -> tuple[str, ...]:
     return ("POST",) if takes_objects or operation.effect is not Effect.READ else ("GET", "POST")
 
 
-def described(operation: Operation, method: str) -> dict[str, Any]:
-    """Return what FastAPI is told about the route of an operation."""
-    schema: Any = remote.schema(operation)
+def described(operation: Operation, method: str, options: Options) -> dict[str, Any]:
+    """Return what FastAPI is told about the route of an operation, with the longest content that
+    the options allow."""
+    parameters = (
+        replace(one, max_=options.max_content_chars) if one.name == "content" else one
+        for one in operation.parameters
+    )
+    schema: Any = remote.schema(replace(operation, parameters=tuple(parameters)))
     if method == "GET":
         query = [
             {
