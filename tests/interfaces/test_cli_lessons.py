@@ -280,7 +280,7 @@ def test_a_span_of_time_has_at_most_366_days_in_each_unit(unit: str, largest: in
 
 
 @pytest.mark.parametrize(
-    "text", ["", "h", "8", "8 h", "1.5h", "٣h", "8h30m", "367d", "0d", "1w", "1e3s"]
+    "text", ["", "h", "8", "8 h", "1.5h", "٣h", "8h30m", "367d", "0d", "1w", "1e3s", f"{0:05000}8h"]
 )
 def test_what_is_no_span_of_time_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="--every"):

@@ -254,7 +254,7 @@ _HIT = _made("ExplainedResult", SearchResult, Explained, result=None)
 _SOUND = _made("SoundChain", Sound, **_CHAIN, ok=bool, signature=str, signature_checked=bool)
 _BROKEN = _made("BrokenChain", Broken, **_CHAIN, ok=bool)
 
-# The fields of the views that answer with something else than a record, or beside a list.
+# The fields of the views that answer with something else than a record, or with more than a list.
 _ANSWERS: Mapping[str, dict[str, Any]] = {
     "blocks": {RESULTS: _each(_made("AuditBlock", **{one: _BLOCK[one] for one in EXPORT_NAMES}))},
     "context": {**_fields(GraphContext), "text": str},
