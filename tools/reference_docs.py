@@ -193,8 +193,13 @@ def _route(operation: Operation) -> str:
 
 
 def _arguments(operation: Operation) -> str:
+    instead = {name: one.name for one in operation.parameters for name in one.instead_of[:1]}
     return ", ".join(
-        f"**`{one.name}`**" if one.required else f"`{one.name}`" for one in operation.parameters
+        " or ".join(f"**`{name}`**" for name in (one.name, instead.get(one.name)) if name)
+        if one.required
+        else f"`{one.name}`"
+        for one in operation.parameters
+        if not one.instead_of
     )
 
 

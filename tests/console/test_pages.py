@@ -85,11 +85,11 @@ def test_the_timeline_shows_what_was_true_and_what_was_known_at_a_time(tmp_path:
         def shown(**arguments: str) -> list[str]:
             answer = client.get("/console/api/timeline", params=arguments)
             assert answer.status_code == 200, answer.text
-            return [one["id"] for one in answer.json()["memories"]]
+            return [one["id"] for one in answer.json()["results"]]
 
         assert shown() == [new.id]
         assert shown(known_at=before) == [old.id]
-        (one,) = client.get("/console/api/timeline", params={"known_at": before}).json()["memories"]
+        (one,) = client.get("/console/api/timeline", params={"known_at": before}).json()["results"]
         assert (one["title"], one["status"], one["kind"]) == (
             "Ana works at Acme.",
             "active",
@@ -101,7 +101,7 @@ def test_the_timeline_shows_what_was_true_and_what_was_known_at_a_time(tmp_path:
         rest = client.get(
             "/console/api/timeline", params={"limit": 5, "after": first["next"]}
         ).json()
-        assert (len(first["memories"]), len(rest["memories"]), "next" in rest, first["count"]) == (
+        assert (len(first["results"]), len(rest["results"]), "next" in rest, first["count"]) == (
             5,
             3,
             False,
@@ -114,7 +114,7 @@ def test_the_timeline_shows_what_was_true_and_what_was_known_at_a_time(tmp_path:
                 "/console/api/timeline", params={**now, "limit": 5, "after": pages[0]["next"]}
             ).json()
         )
-        assert len({one["id"] for page in pages for one in page["memories"]}) == 8
+        assert len({one["id"] for page in pages for one in page["results"]}) == 8
 
 
 def test_the_graph_shows_linked_memories_and_groups_of_them_when_they_are_many(
@@ -239,7 +239,7 @@ def test_the_audit_chains_are_read_over_rest_by_the_user_of_the_server_only(tmp_
         verdict = client.get(
             "/v1/audit/verify", params={"agent_id": "server", "recalls": "false"}, headers=own
         ).json()
-        assert (verdict["ok"], len(verdict["chains"])) == (True, 1)
+        assert (verdict["ok"], len(verdict["results"])) == (True, 1)
         assert (
             client.get("/v1/audit/log", params={"auditor": "Eve"}, headers=own).status_code == 400
         )

@@ -344,7 +344,7 @@ def test_chains_are_verified_and_a_broken_one_is_named(page: Watched) -> None:
     shown.get_by_role("button", name="Verify now").click()
     says(shown, "chains sound: nothing that the blocks name was changed")
     says(shown, "where")  # the newest blocks
-    heads = shown.evaluate("() => fetch('/v1/audit/head').then(answer => answer.json())")["heads"]
+    heads = shown.evaluate("() => fetch('/v1/audit/head').then(answer => answer.json())")["results"]
     broken = [
         {
             **one,
@@ -354,7 +354,7 @@ def test_chains_are_verified_and_a_broken_one_is_named(page: Watched) -> None:
         }
         for one in heads
     ]
-    answers(shown, "v1/audit/verify", {"ok": False, "chains": broken})
+    answers(shown, "v1/audit/verify", {"ok": False, "results": broken})
     shown.get_by_role("button", name="Verify now").click()
     says(shown, "the content of mem_1 differs from what was sealed")
     says(shown, "Keep a copy of the store")

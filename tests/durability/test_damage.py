@@ -92,7 +92,7 @@ def damage(file: Path, files: list[Path], chance: random.Random) -> None:
 
 def contents(listed: str) -> list[tuple[object, ...]]:
     """The memories that are not notes or traces, whose files people edit."""
-    found = json.loads(listed)["memories"]
+    found = json.loads(listed)["results"]
     return sorted(
         (one["id"], one["content"], one["revision"]) for one in found if "lantern" in one["content"]
     )

@@ -112,7 +112,7 @@ def test_doctor_names_a_copy_that_is_not_complete(tmp_path: Path) -> None:
 
     def failed() -> list[str]:
         checks: list[dict[str, Any]] = examine(Target(store=url(tmp_path / "new.db"))).data[
-            "checks"
+            "results"
         ]  # type: ignore[assignment]
         return [one["detail"] for one in checks if one["name"] == "copy"]
 

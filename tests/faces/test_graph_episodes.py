@@ -271,7 +271,7 @@ def test_the_command_lists_summarises_and_stores(capsys: pytest.CaptureFixture[s
     assert run(["store", WORK, "--session", "s1", *words]) == 0
     capsys.readouterr()
     assert run(["episodes", "--gap", "2h", *words, "--json"]) == 0
-    (one,) = json.loads(capsys.readouterr().out)["episodes"]
+    (one,) = json.loads(capsys.readouterr().out)["results"]
     assert (one["count"], one["session_id"], one["title"]) == (
         1,
         "s1",

@@ -223,6 +223,28 @@ def test_what_a_filter_says_of_a_key_tells_nothing_of_other_users(
     assert "metadata key 'city'" in caplog.text
 
 
+def test_what_one_user_was_told_of_a_key_is_also_told_to_another(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    mesh = house.mesh()
+    for user in ("ana", "bob"):
+        mesh.add("Someone likes tea.", user_id=user)
+    for user in ("ana", "bob", "ana"):
+        assert mesh.get_all(filter={"city": "Rome"}, user_id=user) == []
+    assert caplog.text.count("metadata key 'city'") == 2
+
+
+def test_an_explanation_that_found_nothing_names_an_unknown_key_as_a_search_does(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    mesh = house.mesh()
+    mesh.add("Ana likes tea.")
+    assert mesh.explain("tea", mode="recall").answers
+    assert caplog.messages == []
+    assert mesh.explain("tea", filter={"sorce": "wiki"}).answers == []
+    assert "no memory has the metadata key 'sorce'" in caplog.text
+
+
 @pytest.mark.req("MESH-105")
 def test_a_filter_applies_before_candidates_are_counted(house: House) -> None:
     mesh = house.mesh(embedder=HashingEmbedder())

@@ -73,7 +73,7 @@ def test_whole_chains_are_sound_and_a_break_is_named_with_exit_1(filled: Cli, ho
 def test_verify_as_json_says_the_same(filled: Cli, home: Path) -> None:
     told = json.loads(filled("audit", "verify", "--json", "--chain", "main").out)
     assert told["ok"] is True
-    assert [(found["agent_id"], found["kind"], found["number"]) for found in told["chains"]] == [
+    assert [(found["agent_id"], found["kind"], found["number"]) for found in told["results"]] == [
         ("ann", "main", 2),
         ("bob", "main", 1),
     ]
@@ -83,7 +83,7 @@ def test_verify_as_json_says_the_same(filled: Cli, home: Path) -> None:
         "= 'retain'",
     )
     said = filled("audit", "verify", "--json", "--agent", "ann", "--chain", "main")
-    (found,) = json.loads(said.out)["chains"]
+    (found,) = json.loads(said.out)["results"]
     assert (said.code, found["ok"], found["number"]) == (1, False, 1)
     assert "is missing" in found["reason"]
     assert filled("audit", "verify", "--agent", "bob").code == 0
@@ -326,7 +326,7 @@ def test_without_the_key_verify_says_so_and_exits_with_0(filled: Cli, home: Path
     assert said.out.endswith(
         f"Signatures: not checked: there is no key file {home / 'audit.key'}\n"
     )
-    chains = json.loads(filled("audit", "verify", "--json").out)["chains"]
+    chains = json.loads(filled("audit", "verify", "--json").out)["results"]
     assert [one["signature_checked"] for one in chains] == [False] * 3
     said = filled("doctor")
     assert said.code == 1

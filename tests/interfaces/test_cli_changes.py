@@ -43,7 +43,7 @@ def test_a_subject_or_an_id_chooses_the_lines(cli: Cli, ids: list[str]) -> None:
     assert "gym" not in by_id
     assert ended in cli("changes", "which", "gym").out
     data = json.loads(cli("changes", munich, "--limit", "1", "--json").out)
-    [change] = data["changes"]
+    [change] = data["results"]
     assert (data["count"], change["type"], change["probability"]) == (1, "updates", 0.98)
     assert (change["newer"]["content"], change["older"]["content"]) == (HAMBURG, MUNICH)
     lines = cli("changes", munich, "--jsonl").out.splitlines()

@@ -65,9 +65,10 @@ def test_a_file_is_trusted_listed_and_not_trusted_any_more(cli, project):
     assert f"The project file {project} is trusted." in cli("config", "show").out
     shown = json.loads(cli("config", "show", "--json").out)
     assert shown["project_file"] == {"path": str(project), "trust": "trusted"}
-    assert {"name": "redaction", "value": "off", "origin": f"file ({project})"} in shown["settings"]
+    assert {"name": "redaction", "value": "off", "origin": f"file ({project})"} in shown["results"]
     assert json.loads(cli("config", "trust", "--list", "--json").out) == {
-        "files": [{"path": str(project), "trust": "trusted"}]
+        "count": 1,
+        "results": [{"path": str(project), "trust": "trusted"}],
     }
     project.write_text("redaction = 'off' # changed")
     assert "changed since you trusted it" in cli("config", "show").err

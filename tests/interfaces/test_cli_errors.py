@@ -337,7 +337,7 @@ def test_the_settings_show_where_they_come_from_and_no_secret(cli, home, monkeyp
     assert rows["busy_seconds"] == ["30.0", "default"]
     assert rows["store"][0] == "mysql://bob:***@host/db"
     assert "(set, not shown)" in said.out
-    shown = json.loads(cli("config", "show", "--json").out)["settings"]
+    shown = json.loads(cli("config", "show", "--json").out)["results"]
     assert {
         "name": "user_id",
         "value": "ana",

@@ -21,7 +21,7 @@ def test_a_hook_that_fails_breaks_no_command_and_a_retry_says_that_something_wai
         monkeypatch.setenv("MEMORY_MESH_WRITETHROUGH_ALLOW_LOCAL", "true")
         stored = cli("store", "--content", "The key rotates.")
         assert (stored.code, stored.err) == (0, "")
-        (hook,) = json.loads(cli("hooks", "status", "--json").out)["hooks"]
+        (hook,) = json.loads(cli("hooks", "status", "--json").out)["results"]
         assert (hook["configured"], hook["waiting"], hook["dead_letters"]) == (True, 1, 0)
         said = cli("hooks", "retry")
         assert (said.code, said.err) == (1, "")
@@ -32,7 +32,7 @@ def test_a_hook_that_fails_breaks_no_command_and_a_retry_says_that_something_wai
         assert "1 events of hooks" in cli("doctor").out
     letters = home / "memory.db-hooks" / "dead-letters.jsonl"
     letters.write_text('{"hook": "webhook of another"}\nhalf a li')
-    broken = json.loads(cli("doctor", "--json").out)["checks"][-1]
+    broken = json.loads(cli("doctor", "--json").out)["results"][-1]
     assert (broken["name"], broken["ok"], broken["detail"]) == (
         "pending",
         False,

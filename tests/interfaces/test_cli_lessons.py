@@ -69,7 +69,7 @@ def test_a_lesson_as_json_has_every_field_and_its_block(cli: Cli) -> None:
     kept = json.loads(cli("distill", *FLAGS, "--json").out)
     check_lesson(parse(kept["wire_format"]))
     told = json.loads(cli("lessons", "--json").out)
-    assert told == {"count": 1, "lessons": [kept]}
+    assert told == {"count": 1, "results": [kept]}
     assert {*kept} == {
         "lesson_id", "pattern_id", "severity", "preventative_rule", "rule_confidence",
         "applicable_scope", "wire_format", "memory_id",
@@ -203,7 +203,7 @@ def test_a_beat_tells_each_job_in_its_order(cli: Cli, monkeypatch: pytest.Monkey
     assert cli("lessons").out.endswith("Watch the disk.  general\n")
     forced = json.loads(cli("heartbeat", "--force", "--job", "distillation", "--json").out)
     assert forced["ok"]
-    assert [(run["job"], run["outcome"]) for run in forced["runs"]] == [
+    assert [(run["job"], run["outcome"]) for run in forced["results"]] == [
         ("guard", "done"),
         ("distillation", "done"),
     ]
@@ -216,7 +216,7 @@ def test_the_log_tells_earlier_runs(cli: Cli) -> None:
     assert lines[0] == "[MemoryMesh] 2 runs."
     assert sorted(line.split()[1] for line in lines[1:]) == ["guard", "retention"]
     data = json.loads(cli("heartbeat", "--log", "--json").out)
-    assert (data["count"], {run["outcome"] for run in data["runs"]}) == (2, {"done"})
+    assert (data["count"], {run["outcome"] for run in data["results"]}) == (2, {"done"})
 
 
 @pytest.mark.req("MESH-139")
@@ -271,7 +271,16 @@ def test_a_span_of_time_is_read(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "h", "8", "8 h", "1.5h", "٣h", "8h30m", "367d", "0d", "1w", "1e3s"]
+    ("unit", "largest"), [("s", 999_999), ("m", 527_040), ("h", 8784), ("d", 366)]
+)
+def test_a_span_of_time_has_at_most_366_days_in_each_unit(unit: str, largest: int) -> None:
+    numbers = {0, 1, *(largest + step for step in range(-1000, 1001)), *range(0, 10**6, 997)}
+    read = {number for number in numbers if values.DURATION.fullmatch(f"{number}{unit}")}
+    assert read == {number for number in numbers if 0 < number <= largest}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "h", "8", "8 h", "1.5h", "٣h", "8h30m", "367d", "0d", "1w", "1e3s", f"{0:05000}8h"]
 )
 def test_what_is_no_span_of_time_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="--every"):
@@ -342,7 +351,7 @@ def test_heartbeat_watch_prints_json_and_runs_only_the_given_jobs(environ: dict[
         process.send_signal(signal.SIGINT)
         process.communicate()
     assert process.returncode == 130
-    assert [[(run["job"], run["outcome"]) for run in each["runs"]] for each in found] == [
+    assert [[(run["job"], run["outcome"]) for run in each["results"]] for each in found] == [
         [("guard", "done"), ("retention", "done")]
     ] * 2
 

@@ -383,7 +383,7 @@ def test_a_key_replaces_and_the_history_shows_who_stored_a_text(cli):
         "YAMO_AGENT: once",
         "bob in session s1: once",
     ]
-    found = json.loads(cli("history", shared, "--sightings", "--json").out)["sightings"]
+    found = json.loads(cli("history", shared, "--sightings", "--json").out)["results"]
     assert [one["agent_id"] for one in found] == ["YAMO_AGENT", "bob"]
     assert (
         cli("delete-all", "--agent", "bob", "--yes")

@@ -32,7 +32,7 @@ def test_the_messages_of_a_file_are_stored_once_as_turns(
     more = f"{LINES}\n" + json.dumps({"role": "user", "content": "Bye"})
     monkeypatch.setattr(sys, "stdin", StringIO(more))
     answer = cli("store", "--messages", "-", "--session", "s", "--json")
-    assert [(one["turn"], one["content"]) for one in json.loads(answer.out)["memories"]] == [
+    assert [(one["turn"], one["content"]) for one in json.loads(answer.out)["results"]] == [
         (3, "Bye")
     ]
 

@@ -96,7 +96,7 @@ def test_a_terminal_sees_a_bar_and_the_same_answer(cli, fetched):
 
 def test_the_doctor_looks_at_the_model(cli, fetched, monkeypatch):
     def model() -> dict[str, object]:
-        checks = json.loads(cli("doctor", "--json").out)["checks"]
+        checks = json.loads(cli("doctor", "--json").out)["results"]
         return next(check for check in checks if check["name"] == "model")
 
     monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")
@@ -132,7 +132,7 @@ def test_a_judge_that_is_switched_off_is_not_fetched_for(cli, fetched, tmp_path,
 
 def test_the_doctor_tells_of_a_judge_that_cannot_be_used(cli, fetched, tmp_path, monkeypatch):
     def judge() -> list[dict[str, object]]:
-        checks = json.loads(cli("doctor", "--json").out)["checks"]
+        checks = json.loads(cli("doctor", "--json").out)["results"]
         return [check for check in checks if check["name"] == "judge"]
 
     monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")

@@ -139,7 +139,7 @@ def test_extract_as_json_holds_the_memories_and_their_number(cli, set_model):
             cli("extract", "--content", TEXT, "--json", "--min-importance", "0.1").out
         )
     assert (told["count"], told["dropped"], "stored_whole" in told) == (2, 0, False)
-    assert [memory["content"] for memory in told["memories"]] == [ROTATES["text"], TEA["text"]]
+    assert [memory["content"] for memory in told["results"]] == [ROTATES["text"], TEA["text"]]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_model_that_does_not_answer_is_told_with_what_to_do(cli, set_model, an
         "[MemoryMesh] 1 of the models gave no answer\nFAILED  language model  ollama/m "
     )
     assert told in said.out
-    assert (as_json["ok"], as_json["checks"][0]["ok"], as_json["checks"][1]["ok"]) == (
+    assert (as_json["ok"], as_json["results"][0]["ok"], as_json["results"][1]["ok"]) == (
         False,
         False,
         True,

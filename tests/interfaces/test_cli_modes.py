@@ -131,19 +131,19 @@ def test_lessons_are_cut_by_the_mode_and_show_their_scores(cli, monkeypatch):
         "fix": "f", "severity": "low", "scope": "deploys",
     }  # fmt: skip
     cli("distill", *(word for name, value in flags.items() for word in (f"--{name}", value)))
-    (found,) = json.loads(cli("lessons", "refresh", "token", "--json").out)["lessons"]
+    (found,) = json.loads(cli("lessons", "refresh", "token", "--json").out)["results"]
     assert 0 < found["score"] <= 1
     monkeypatch.setattr(ranker, "MIN_EXPECTED", {"precise": 11.0, "recall": 0.0})
-    assert json.loads(cli("lessons", "refresh", "token", "--json").out)["lessons"] == []
+    assert json.loads(cli("lessons", "refresh", "token", "--json").out)["results"] == []
     assert (
         len(
             json.loads(cli("lessons", "refresh", "token", "--mode", "recall", "--json").out)[
-                "lessons"
+                "results"
             ]
         )
         == 1
     )
-    (listed,) = json.loads(cli("lessons", "--json").out)["lessons"]
+    (listed,) = json.loads(cli("lessons", "--json").out)["results"]
     assert "score" not in listed
     told = cli("lessons", "refresh", "token", terminal=True).out
     assert told.endswith("0 lessons.\n--mode recall shows weaker matches.\n")

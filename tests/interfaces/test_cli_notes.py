@@ -71,15 +71,15 @@ def test_every_command_answers_as_json(cli):
         "section": 0,
         "created": True,
     }
-    assert json.loads(cli("notes", "list", "--json").out)["notes"][0]["when_to_use"] == [
+    assert json.loads(cli("notes", "list", "--json").out)["results"][0]["when_to_use"] == [
         "login",
         "auth",
     ]
-    assert json.loads(cli("notes", "match", "login", "--json").out)["notes"][0]["score"] == 30
+    assert json.loads(cli("notes", "match", "login", "--json").out)["results"][0]["score"] == 30
     assert json.loads(cli("notes", "inject", "login", "--json").out)["prompt"].startswith(
         "## Background"
     )
-    assert json.loads(cli("notes", "lint", "--json").out) == {"count": 0, "faults": []}
+    assert json.loads(cli("notes", "lint", "--json").out) == {"count": 0, "results": []}
     assert json.loads(cli("notes", "sync", "--json").out)["unchanged"] == 1
 
 
@@ -166,7 +166,7 @@ def test_deleting_says_what_is_still_in_a_file(cli):
     cli("notes", "sync")
     ids = {
         one["metadata"]["title"]: one["id"]
-        for one in json.loads(cli("list", "--json").out)["memories"]
+        for one in json.loads(cli("list", "--json").out)["results"]
     }
     said = cli("delete", ids["Token rules"]).out.splitlines()
     assert said[1] == (
@@ -208,7 +208,7 @@ def test_what_people_keep_for_coding_agents_is_imported(cli) -> None:
     )
     said = cli("notes", "import", "..")
     assert (said.code, "is outside the project" in said.err) == (2, True)
-    (found,) = json.loads(cli("list", "--json").out)["memories"]
+    (found,) = json.loads(cli("list", "--json").out)["results"]
     assert (
         "is still in its file: edit the file by hand." in cli("delete", found["id"], "--files").out
     )

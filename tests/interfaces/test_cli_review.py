@@ -71,7 +71,7 @@ def test_a_pipe_gets_a_list_of_what_waits_with_both_sides_and_is_told_how_to_dec
     )
     assert status(*ids) == ["active", "quarantined", "quarantined"]
     data = json.loads(cli("review", "--json").out)
-    assert {one["memory"]["id"]: one["excluded_by"] for one in data["waiting"]} == {
+    assert {one["memory"]["id"]: one["excluded_by"] for one in data["results"]} == {
         new: [old],
         alone: [],
     }
@@ -175,7 +175,7 @@ def test_a_script_decides_and_takes_it_back(cli, ids, flag: str, after: list[str
 def test_conflicts_are_listed_and_resolved(cli, ids) -> None:
     old, new, _ = ids
     listed = json.loads(cli("conflicts", "--json").out)
-    (one,) = listed["conflicts"]
+    (one,) = listed["results"]
     assert (one["ref"], one["target"], one["status"]) == (new, old, "pending")
     said = cli("conflicts")
     assert f"new       {new}" in said.out
@@ -189,7 +189,7 @@ def test_conflicts_are_listed_and_resolved(cli, ids) -> None:
 
 
 def test_quarantined_memories_are_listed_of_every_agent_or_one(cli, ids) -> None:
-    assert [one["id"] for one in json.loads(cli("quarantined", "--json").out)["memories"]] == [
+    assert [one["id"] for one in json.loads(cli("quarantined", "--json").out)["results"]] == [
         ids[2],
         ids[1],
     ]

@@ -40,8 +40,8 @@ def test_a_file_is_ingested_with_a_type_and_again_as_a_new_revision(
     )
     assert (own["name"], own["memory_type"]) == ("tea", "agent")
     assert own["metadata"]["source"] == str(Path("tea/SKILL.md").resolve())
-    assert len(json.loads(cli("list-skills", "--json").out)["skills"]) == 1
-    assert len(json.loads(cli("list-skills", "--json", "--agent", "bob").out)["skills"]) == 2
+    assert len(json.loads(cli("list-skills", "--json").out)["results"]) == 1
+    assert len(json.loads(cli("list-skills", "--json", "--agent", "bob").out)["results"]) == 2
 
 
 @pytest.mark.req("MESH-155")
@@ -93,7 +93,7 @@ def test_feedback_is_true_or_false_and_nothing_else(cli: Cli, skill_id: str) -> 
         assert said.err.startswith("[MemoryMesh Error] ")
     assert cli("skill-feedback", "--id", skill_id).code == INVALID
     assert cli("skill-feedback", "--id", "skill_1", "--success", "true").code == NOT_FOUND
-    assert json.loads(cli("list-skills", "--json").out)["skills"][0]["use_count"] == 2
+    assert json.loads(cli("list-skills", "--json").out)["results"][0]["use_count"] == 2
 
 
 @pytest.mark.req("MESH-157")

@@ -23,7 +23,7 @@ def test_an_execution_is_recorded_listed_shown_and_found(cli, home: Path):
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("[MemoryMesh] Recorded trace-")
     assert answer.out.endswith(": failure, Deploy the shop.\n")
-    (trace,) = json.loads(cli("trace", "list", "--json").out)["traces"]
+    (trace,) = json.loads(cli("trace", "list", "--json").out)["results"]
     assert trace["learnings"] == ["The token expired", "Decision: Rotate it"]
     assert (trace["tools_used"], trace["files_created"], trace["duration_ms"]) == (
         ["make"],
@@ -38,7 +38,7 @@ def test_an_execution_is_recorded_listed_shown_and_found(cli, home: Path):
     shown = cli("trace", "show", trace["trace_id"])
     assert shown.out.startswith(f"[MemoryMesh] {trace['trace_id']}\n---\ntrace_id: ")
     assert json.loads(cli("trace", "show", trace["trace_id"], "--json").out) == trace
-    (match,) = json.loads(cli("trace", "similar", "deploy", "the", "shop", "--json").out)["matches"]
+    (match,) = json.loads(cli("trace", "similar", "deploy", "the", "shop", "--json").out)["results"]
     assert (match["trace_id"], match["success"]) == (trace["trace_id"], False)
     assert (
         "1 similar trace\n"
@@ -73,7 +73,7 @@ def test_a_command_runs_and_its_output_and_exit_code_pass_through(cli, home: Pat
     assert (answer.code, answer.out) == (3, "to out\n")
     assert "to err key sk-proj" in answer.err
     assert "[MemoryMesh] Recorded trace-" in answer.err
-    (trace,) = json.loads(cli("trace", "list", "--json").out)["traces"]
+    (trace,) = json.loads(cli("trace", "list", "--json").out)["results"]
     assert (trace["status"], trace["learnings"]) == ("failure", ["Look at line 3"])
     assert trace["steps"][0]["status"] == "failed, exit code 3"
     assert trace["results"] == "Exit code 3, 59 bytes of output."
@@ -123,7 +123,7 @@ def test_a_command_that_does_not_exist_is_a_failure_and_one_killed_by_a_signal_t
         == 137
     )
     assert {
-        trace["status"] for trace in json.loads(cli("trace", "list", "--json").out)["traces"]
+        trace["status"] for trace in json.loads(cli("trace", "list", "--json").out)["results"]
     } == {"failure"}
 
 
@@ -172,7 +172,7 @@ def test_erasing_a_trace_says_what_left_the_files(cli):
     recorded(cli, "--goal", "First")
     (memory,) = [
         one
-        for one in json.loads(cli("list", "--json").out)["memories"]
+        for one in json.loads(cli("list", "--json").out)["results"]
         if one["category"] == "trace"
     ]
     assert "from the files of traces" in cli("delete", memory["id"]).out
@@ -213,7 +213,7 @@ def test_retention_and_the_doctor_name_the_file_and_line_of_a_broken_entry_and_s
     cli("trace", "record", "--goal", "Ship it")
     assert cli("trace", "retention").err == ""
     assert "traces" not in {
-        check["name"] for check in json.loads(cli("doctor", "--json").out)["checks"]
+        check["name"] for check in json.loads(cli("doctor", "--json").out)["results"]
     }
     log = home / "traces" / "system" / "memory_log.md"
     log.write_text(log.read_text().replace("execution_time_ms: 0", "execution_time_ms: soon"))
@@ -222,7 +222,7 @@ def test_retention_and_the_doctor_name_the_file_and_line_of_a_broken_entry_and_s
     assert (said.code, said.err.startswith(f"[MemoryMesh Error] {where}")) == (0, True)
     assert json.loads(cli("trace", "retention", "--json").out)["faults"][0]["line"] == 1
     (check,) = [
-        each for each in json.loads(cli("doctor", "--json").out)["checks"] if not each["ok"]
+        each for each in json.loads(cli("doctor", "--json").out)["results"] if not each["ok"]
     ]
     assert check["name"] == "traces"
     assert where in check["detail"]
@@ -236,7 +236,7 @@ def test_the_traces_of_a_store_are_not_taken_over_by_another_one(cli, home, tmp_
     goals = {
         store: [
             trace["goal"]
-            for trace in json.loads(cli("trace", "list", "--json", "--store", store).out)["traces"]
+            for trace in json.loads(cli("trace", "list", "--json", "--store", store).out)["results"]
         ]
         for store in ("shop.db", str(tmp_path / "shop.db"), "other.db", f"{home}/memory.db")
     }

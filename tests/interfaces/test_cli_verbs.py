@@ -177,7 +177,7 @@ def reviewed(cli, line, id_):
     if "--summarize" in line:
         line = line.replace(
             "episode_1760000000000_3fa9c2",
-            json.loads(cli("episodes", "--json").out)["episodes"][0]["id"],
+            json.loads(cli("episodes", "--json").out)["results"][0]["id"],
         )
     return line.replace("--known-at 2026-01-31", f"--known-at {datetime.now(UTC).isoformat()}"), id_
 
@@ -370,22 +370,24 @@ def test_json_has_stable_keys(cli):
     }  # fmt: skip
     assert answer("reembed").keys() == {"model", "embedded"}
     listed = answer("list")
-    assert (listed["count"], listed["memories"][0]["id"]) == (1, stored["id"])
-    assert_fields(listed["memories"][0], MemoryRecord)
+    assert (listed["count"], listed["results"][0]["id"]) == (1, stored["id"])
+    assert_fields(listed["results"][0], MemoryRecord)
     # Found by the search, and told of by the next command.
-    assert listed["memories"][0]["access_count"] == 1
+    assert listed["results"][0]["access_count"] == 1
     assert answer("update", *id_, "--content", "anew")["revision"] == 2
     assert answer("pin", *id_)["pinned"] is True
     told = answer("history", *id_)
-    assert_fields(told["changes"][0], Change)
+    assert_fields(told["results"][0], Change)
     assert answer("stats").keys() == {
         "total_memories", "total_skills", "db_path", "status", "by_status", "spent_today",
         "spent_in_all",
     }  # fmt: skip
     extracted = answer("extract", "--content", "Ana likes tea.")
-    assert_fields({name: value for name, value in extracted.items() if name != "count"}, Extraction)
-    assert_fields(extracted["memories"][0], MemoryRecord)
-    assert answer("model", "check").keys() == {"ok", "checks"}
+    memories = extracted.pop("results")
+    assert extracted.pop("count") == 1
+    assert_fields({**extracted, "memories": memories}, Extraction)
+    assert_fields(memories[0], MemoryRecord)
+    assert answer("model", "check").keys() == {"ok", "count", "results"}
     erasure = {
         "memories",
         "rows",
@@ -400,7 +402,7 @@ def test_json_has_stable_keys(cli):
     }
     assert answer("delete", *id_).keys() == erasure
     assert answer("delete-all", "--agent", "x", "--yes").keys() == erasure
-    assert answer("config", "show")["settings"][0].keys() == {"name", "value", "origin"}
+    assert answer("config", "show")["results"][0].keys() == {"name", "value", "origin"}
     Path("notes").mkdir()
     assert answer("ingest-dir", "notes").keys() == {
         "root",
@@ -410,7 +412,7 @@ def test_json_has_stable_keys(cli):
         "failed",
         "gone",
     }
-    assert answer("doctor").keys() == {"ok", "checks"}
+    assert answer("doctor").keys() == {"ok", "count", "results"}
     assert answer("demo").keys() == {"ok", "story"}
 
 
@@ -423,7 +425,7 @@ def test_delete_all_asks_first(cli, monkeypatch, typed, left):
     monkeypatch.setattr(sys, "stdin", Keyboard(typed))
     said = cli("delete-all", "--agent", "planner")
     assert said.err.startswith("[MemoryMesh] Erase all memories of agent planner for good? [y/N] ")
-    kept = [memory["content"] for memory in json.loads(cli("list", "--json").out)["memories"]]
+    kept = [memory["content"] for memory in json.loads(cli("list", "--json").out)["results"]]
     assert kept == ["of the writer", "of the planner"][: left + 1]
     done = "[MemoryMesh] Forgot agent planner: 1 memory erased\n"
     assert (said.code, said.out) == ((1, "") if left else (0, done))

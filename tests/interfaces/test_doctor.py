@@ -32,7 +32,7 @@ def store(cli, home: Path) -> Path:
 
 def failed(said) -> dict[str, dict]:
     answer = json.loads(said.out)
-    broken = {check["name"]: check for check in answer["checks"] if not check["ok"]}
+    broken = {check["name"]: check for check in answer["results"] if not check["ok"]}
     assert answer["ok"] is not bool(broken)
     assert said.code == (1 if broken else 0)
     assert all(check["remedy"] for check in broken.values())
@@ -175,7 +175,7 @@ def test_what_cannot_be_opened_fails_with_a_remedy_and_no_secret(cli, tmp_path, 
     (tmp_path / "letter.db").write_text("a letter, not a database " * 99)
     said = cli("doctor", "--json", *words)
     assert "FAILED" in cli("doctor", *words).out
-    assert name in {check["name"] for check in json.loads(said.out)["checks"] if not check["ok"]}
+    assert name in {check["name"] for check in json.loads(said.out)["results"] if not check["ok"]}
     assert said.code == 1
     assert "hunter2" not in said.out
 
@@ -250,7 +250,7 @@ def test_a_store_of_the_published_model_is_told_of_the_newer_one_until_it_is_cha
         assert failed(said) == {}
         return [
             check["remedy"]
-            for check in json.loads(said.out)["checks"]
+            for check in json.loads(said.out)["results"]
             if check["name"] == "vectors"
         ]
 

@@ -185,7 +185,7 @@ def test_what_one_session_learnt_is_offered_to_the_next(
     for _ in range(2):  # nothing is captured twice
         assert hook(event, None, "--wait", transcript_path=str(transcript)).err == ""
         assert [
-            memory["category"] for memory in json.loads(cli("list", "--json").out)["memories"]
+            memory["category"] for memory in json.loads(cli("list", "--json").out)["results"]
         ] == ["commitment"]
     offered = added(hook("session-start", session_id="s2"))
     assert "run the linter before committing" in offered
@@ -201,7 +201,7 @@ def test_what_one_session_learnt_is_offered_to_the_next(
             )
         )
     hook(event, None, "--wait", transcript_path=str(transcript))
-    assert len(json.loads(cli("list", "--json").out)["memories"]) == 2
+    assert len(json.loads(cli("list", "--json").out)["results"]) == 2
     assert "smoke tests" in added(hook("session-start", session_id="s3"))
 
 

@@ -18,7 +18,7 @@ def notes(tmp_path: Path) -> Path:
 
 
 def memories(cli) -> dict[str, dict]:
-    held = json.loads(cli("list", "--json").out)["memories"]
+    held = json.loads(cli("list", "--json").out)["results"]
     return {memory["metadata"]["source"]: memory for memory in held}
 
 
@@ -57,7 +57,7 @@ def test_several_extensions_can_be_given(cli, notes):
 @pytest.mark.req("MESH-152")
 def test_the_type_is_that_of_the_flag(cli, notes):
     cli("ingest-dir", "notes", "--type", "agent", "--agent", "planner")
-    held = json.loads(cli("list", "--json", "--agent", "planner").out)["memories"]
+    held = json.loads(cli("list", "--json", "--agent", "planner").out)["results"]
     assert {(memory["memory_type"], memory["agent_id"]) for memory in held} == {
         ("agent", "planner")
     }

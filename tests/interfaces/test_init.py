@@ -63,7 +63,7 @@ def test_a_dry_run_shows_the_same_and_changes_nothing(cli: Cli, tmp_path: Path) 
     shown = cli("init", "--dry-run", "--json")
     assert not list(tmp_path.glob(".*"))
     done = cli("init", "--json")
-    assert json.loads(shown.out)["changes"] == json.loads(done.out)["changes"]
+    assert json.loads(shown.out)["results"] == json.loads(done.out)["results"]
     files = {path: path.read_bytes() for path in tmp_path.rglob(".*/**/*") if path.is_file()}
     cli("init", "--remove", "--dry-run")
     assert {path: path.read_bytes() for path in files} == files

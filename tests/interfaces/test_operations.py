@@ -4,7 +4,7 @@ exposes nothing local."""
 import ast
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import Parameter as Declared
@@ -179,7 +179,7 @@ def mismatches(operation: Operation) -> Iterator[str]:
     method = method_of(operation)
     declared, hints = signature(method).parameters, get_type_hints(method)
     for parameter in operation.parameters:
-        name = parameter.into or parameter.name
+        name = (*parameter.instead_of, parameter.into or parameter.name)[0]
         if parameter.option:
             continue
         if name not in declared:
@@ -187,6 +187,9 @@ def mismatches(operation: Operation) -> Iterator[str]:
         elif parameter.into:
             if not types_of(hints[name]) & {Mapping}:
                 yield f"{name} takes no object"
+        elif parameter.instead_of:
+            if not types_of(hints[name]) & {Sequence}:
+                yield f"{name} takes no list"
         else:
             yield from _differences(parameter, declared[name], types_of(hints[name]))
 
@@ -284,6 +287,8 @@ def test_an_entry_offers_every_parameter_of_its_method_or_it_is_excused(
         (Parameter("limit", "x", default=10), "is of type"),
         (Parameter("status", "x", default=("active",)), "is of type"),
         (Parameter("x", "x", into="query"), "takes no object"),
+        (Parameter("x", "x", instead_of=("limit",)), "takes no list"),
+        (Parameter("x", "x", instead_of=("colour",)), "no parameter colour"),
     ],
     ids=lambda one: one if isinstance(one, str) else one.name,
 )

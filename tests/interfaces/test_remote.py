@@ -22,7 +22,7 @@ from memory_mesh.interfaces.operation import (
 from memory_mesh.interfaces.remote import OPERATIONS
 
 BY_NAME = {one.name: one for one in OPERATIONS}
-REMOTE = remote.exposed(Interface.REST)
+REMOTE = [variant for one in remote.exposed(Interface.REST) for variant in one.variants]
 # What only the machine of the server may do, although it takes no path: audits of every scope,
 # maintenance of the whole store.
 LOCAL_ONLY = {
@@ -121,6 +121,10 @@ def test_a_whole_number_may_be_written_with_a_point(mesh: MemoryMesh) -> None:
         ("search", {"query": "x", "status": "active"}, "a list"),
         ("search", {"query": "x", "status": ["asleep"]}, "one of active"),
         ("store", {"content": "x", "deduplicate": "yes"}, "true or false"),
+        ("store", {}, "content and messages are missing; expected one of them"),
+        ("store", {"content": "x", "messages": []}, "are both given; expected one of them"),
+        ("store", {"messages": [], "key": "x"}, "unknown argument 'key'; expected messages"),
+        ("store", {"messages": "x"}, "messages is 'x'; expected a list"),
         (
             "store",
             {"content": "x", "type": "agent", "metadata": {"type": "global"}},
@@ -172,7 +176,7 @@ def test_an_answer_says_nothing_about_the_machine_of_the_server(mesh: MemoryMesh
     told = remote.call(mesh, BY_NAME["stats"], {})
     assert told["total_memories"] == 1
     assert not {"db_path", "spent_today", "spent_in_all"} & told.keys()
-    (listed,) = remote.call(mesh, BY_NAME["list"], {})["memories"]  # type: ignore[misc]
+    (listed,) = remote.call(mesh, BY_NAME["list"], {})["results"]  # type: ignore[misc]
     assert listed["metadata"]["db_path"] == "mine"  # what a caller stored is its own
 
 

@@ -66,6 +66,33 @@ def test_every_remote_operation_has_a_route_with_the_schema_of_its_arguments(
     assert paths.keys() == {"/v1/ingest", "/health", "/ready", "/metrics"}
 
 
+def test_messages_are_stored_as_python_stores_them(tmp_path: Path) -> None:
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "name": "Ana", "content": "I moved to Rome."},
+        {"role": "assistant", "content": [{"type": "text", "text": "Since when?"}]},
+    ]
+    answered = {"role": "user", "content": "Since May.", "timestamp": "2026-05-01"}
+    with running(tmp_path) as (client, server):
+
+        def stored(*further: object) -> list[dict[str, Any]]:
+            body = {"messages": [*messages, *further], "tags": ["trip"]}
+            answer = client.post("/v1/store", json=body, headers={"Memory-Session": "s1"})
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["count"] == len(answer.json()["results"])
+            return answer.json()["results"]  # type: ignore[no-any-return]
+
+        first = stored()
+        assert [one["content"] for one in first] == ["I moved to Rome.", "Since when?"]
+        expected = server.mesh.add(messages, {"tags": ["trip"]}, session_id="s2")  # type: ignore[arg-type]
+        names = ("content", "metadata", "tags", "memory_type", "agent_id", "trust", "status")
+        assert [{name: one[name] for name in names} for one in first] == [
+            {name: getattr(one, name) for name in names} for one in expected
+        ]
+        assert {one["session_id"] for one in first} == {"s1"}
+        assert [stored(), [one["content"] for one in stored(answered)]] == [[], ["Since May."]]
+
+
 @pytest.mark.req("MESH-019")
 def test_what_is_stored_over_rest_is_found_by_every_face_and_the_other_way_round(
     tmp_path: Path,
@@ -124,7 +151,7 @@ def test_a_hidden_memory_reaches_no_route_that_reads(tmp_path: Path) -> None:
     ):
         (own,) = client.get(
             "/v1/list", params={"filter": "content LIKE 'The zeppelin lands%'"}, headers=scope
-        ).json()["memories"]
+        ).json()["results"]
         for operation in remote.exposed(Interface.REST):
             if operation.effect is not Effect.READ or operation.name in (
                 "quarantined",
@@ -175,7 +202,7 @@ def test_what_changed_is_shown_confirmed_and_undone(
         clock.advance(days=1)
         newer = client.post("/v1/store", json={"content": MUNICH}).json()["id"]
         pair = {"newer": newer, "older": older}
-        [change] = client.get("/v1/changes", params={"about": older}).json()["changes"]
+        [change] = client.get("/v1/changes", params={"about": older}).json()["results"]
         assert (change["newer"]["id"], change["older"]["id"]) == (newer, older)
         assert (change["type"], change["probability"]) == ("updates", 0.98)
         results = client.get("/v1/search", params={"query": "live Berlin"}).json()["results"]
@@ -217,7 +244,7 @@ def test_a_token_opens_its_user_agent_and_project_and_nothing_else(tmp_path: Pat
         def sees(headers: dict[str, str], id_: str) -> bool:
             answer = client.get("/v1/get", params={"id": id_}, headers=headers)
             listed = client.get("/v1/list", params={"limit": 100}, headers=headers).json()[
-                "memories"
+                "results"
             ]
             searched = client.post("/v1/search", json=asked, headers=headers).json()["results"]
             by_list = id_ in {one["id"] for one in listed} or id_ in {one["id"] for one in searched}
@@ -290,7 +317,7 @@ def test_a_token_for_a_project_writes_into_no_other_one(tmp_path: Path) -> None:
             ).text
         )
         assert [
-            one["project"] for one in client.get("/v1/list", headers=own).json()["memories"]
+            one["project"] for one in client.get("/v1/list", headers=own).json()["results"]
         ] == ["shop"]
         for path, body in writes.items():
             assert client.post(f"/v1/{path}", json=body, headers=own).status_code == 200, path
@@ -466,7 +493,7 @@ def test_a_list_is_read_page_by_page(tmp_path: Path) -> None:
         pages, url = [], "/v1/list?limit=3&filter=content LIKE 'Number%25'"
         while url:
             answer = client.get(url)
-            pages.append([one["id"] for one in answer.json()["memories"]])
+            pages.append([one["id"] for one in answer.json()["results"]])
             url = answer.links["next"]["url"] if "next" in answer.links else ""
         assert [len(page) for page in pages] == [3, 3, 1]
         assert sorted(id_ for page in pages for id_ in page) == sorted(ids)
@@ -533,15 +560,11 @@ def test_limits_of_requests_and_of_writes_are_per_caller(tmp_path: Path) -> None
             client.post("/v1/store", json=KEY, headers={**other, "Memory-Agent": "b"}).status_code
             == 200
         )
-        three = {"items": [{"content": f"Item {n}."} for n in range(3)]}
-        assert (
-            client.post(
-                "/v1/store-many",
-                json=three,
-                headers={**token(server, "third"), "Memory-Agent": "c"},
-            ).status_code
-            == 429
-        )
+        three = [{"role": "user", "content": f"Item {n}."} for n in range(3)]
+        third = {**token(server, "third"), "Memory-Agent": "c"}
+        for path, name in (("store-many", "items"), ("store", "messages")):
+            answer = client.post(f"/v1/{path}", json={name: three}, headers=third)
+            assert answer.status_code == 429
         server.rate._clock = server.quota._clock = lambda: 86_400.0
         assert client.post("/v1/store", json=KEY, headers=one).status_code == 200
 

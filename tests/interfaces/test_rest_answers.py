@@ -13,6 +13,7 @@ from judging import BERLIN, MUNICH, give_judge
 from memory_mesh import InvalidInput, MemoryMesh, MemoryMeshError, TooLarge
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import Interface, Kind, Operation, Parameter
+from memory_mesh.interfaces.rest import app, openapi
 from memory_mesh.interfaces.rest.openapi import path_of
 from memory_mesh.testing.fakes import FakeClock
 
@@ -51,7 +52,7 @@ class Calls:
         for method in self.spec["paths"][path].values():
             described = method["responses"]["200"]
             schema = described["content"]["application/json"]["schema"]
-            assert schema.keys() == {"$ref"}
+            assert schema.keys() in ({"$ref"}, {"anyOf"})
             whole = {**schema, "components": self.spec["components"]}
             wrong = [
                 f"{name}: {error.json_path}: {error.message[:300]}"
@@ -110,6 +111,7 @@ def memories(call: Calls, clock: FakeClock) -> None:
         metadata={"source": None, "n": 1},
     )
     call("store-many", items=[{"role": "user", "content": "We met Eve in Rome."}])
+    call("store", messages=[{"role": "user", "content": "We met Ian in Bonn."}])
     call("extract", text="The office moves to Vienna in May. Ana prefers green tea.")
     call("update", id=key["id"], content="The deploy key rotates on Fridays.", why="new plan")
     call("pin", id=key["id"])
@@ -134,11 +136,11 @@ def memories(call: Calls, clock: FakeClock) -> None:
     call("store", content="The meeting is short.", type="session", metadata={"session_id": "s1"})
     call("end-session", session_id="s1")
     call("episodes")
-    episode = call("episodes")["episodes"][0]["id"]
+    episode = call("episodes")["results"][0]["id"]
     call("episode-summary", episode=episode)
     call("episode-digest", episode=episode)
     call("context", query="deploy key", explain=True)
-    ids = [one["id"] for one in call("list")["memories"]]
+    ids = [one["id"] for one in call("list")["results"]]
     call("graph link", source_id=ids[0], target_id=ids[1], type="cause")
     call("links", memory_id=ids[0])
     assert call("graph traverse", start_id=ids[0])["count"]
@@ -165,7 +167,7 @@ def claims(call: Calls, clock: FakeClock) -> None:
     acme = stored("Acme", "user_explicit")
     stored("Bolt", "inference")
     assert call("quarantined")["count"]
-    [conflict] = call("conflicts")["conflicts"]
+    [conflict] = call("conflicts")["results"]
     call("explain-memory", memory_id=acme["id"])
     call("resolve-conflict", conflict_id=conflict["id"], keep="new")
     call("explain-memory", memory_id=acme["id"])
@@ -268,17 +270,69 @@ def upkeep(call: Calls, clock: FakeClock) -> None:
     call("consolidate", min_cluster_size=2)
     call("compress", min_cluster_size=2)
     call("decay")
-    id_ = call("list")["memories"][0]["id"]
+    id_ = call("list")["results"][0]["id"]
     call("delete", id=id_)
-    call("forget", id=call("list")["memories"][0]["id"], verify=True)
+    call("forget", id=call("list")["results"][0]["id"], verify=True)
     call("delete-all", session_id="s1")
+
+
+# --- the name of the list ---
+
+# An answer that is a record of its own has the names of its fields; these have one list of records.
+OWN_LISTS = {
+    "compress": ("digests", "neolata-mem notes, §1: autoCompress"),
+    "notes sync": ("faults", "SPEC-0009: what is wrong in the files, beside the counts"),
+    "trace show": ("steps", "LLMos memory schema: Steps Executed"),
+    "trace-record": ("steps", "LLMos memory schema: Steps Executed"),
+    "trace consolidate": ("patterns", "LLMos memory schema: common patterns"),
+    "trace archive": ("patterns", "LLMos memory schema: common patterns"),
+}
+
+
+def lists_of_records(schema: Any, components: Any) -> list[str]:
+    """The fields of an answer that are lists of records."""
+    whole = components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    own = [
+        name
+        for name, part in whole.get("properties", {}).items()
+        if {"$ref", "anyOf"} & part.get("items", {}).keys()
+    ]
+    return own + [
+        name for one in whole.get("anyOf", ()) for name in lists_of_records(one, components)
+    ]
+
+
+def test_the_list_of_every_answer_is_called_results_and_has_its_number_beside_it() -> None:
+    named = dict[str, str]()
+    for operation in OPERATIONS.values():
+        components: dict[str, Any] = {}
+        answer: Any = openapi.answer(operation, components)
+        lists = lists_of_records(answer, components)
+        if len(lists) == 1:
+            named[operation.name] = lists[0]
+        if "results" in lists:
+            assert lists[0] == "results"  # before what else belongs to the answer
+            whole = answer.get("anyOf", [answer])[-1]["$ref"].rpartition("/")[2]
+            assert {"count", "results"} <= {*components[whole]["required"]}
+    others = {name: one for name, one in named.items() if one != "results"}
+    assert others == {name: one for name, (one, _) in OWN_LISTS.items()}
+    assert len(named) - len(others) >= 30
+
+
+def test_an_answer_whose_list_has_another_name_is_found() -> None:
+    record = {"$ref": "#/components/schemas/MemoryRecord"}
+    answer = {"properties": {"hits": {"type": "array", "items": record}, "count": {}}}
+    assert lists_of_records(answer, {}) == ["hits"]
+    either = {"anyOf": [record, {"$ref": "#/components/schemas/Answer"}]}
+    assert lists_of_records(either, {"MemoryRecord": {}, "Answer": answer}) == ["hits"]
 
 
 # --- the rest of the description ---
 
 BOUNDED = [
     (operation, parameter)
-    for operation in OPERATIONS.values()
+    for one in OPERATIONS.values()
+    for operation in one.variants
     for parameter in operation.parameters
     if parameter.kind is Kind.INTEGER or parameter.max_ is not None or not parameter.blank
 ]
@@ -322,6 +376,35 @@ def test_a_value_beyond_its_bounds_is_refused_and_one_at_them_is_not(
     for value in inside:
         error = _error(mesh, operation, _with(given, parameter, value))
         assert not error.startswith(f"{parameter.name} "), (operation.name, error)
+
+
+def test_the_longest_content_is_described_as_the_options_say(tmp_path: Path) -> None:
+    folders = {"notes_dir": str(tmp_path / "notes"), "traces_dir": str(tmp_path / "traces")}
+    with running(tmp_path, max_content_chars=100, **folders) as (client, _):
+        paths = client.get("/openapi.json").json()["paths"]
+        id_ = client.post("/v1/store", json={"content": "The key rotates."}).json()["id"]
+        for path, given in (
+            ("/v1/store", {}),
+            ("/v1/update", {"id": id_}),
+            ("/v1/lane/store", {"memory_type": "decision"}),
+            ("/v1/notes/add", {"title": "Keys"}),
+        ):
+            schema = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+            longest = schema["properties"]["content"]["maxLength"]
+            assert longest == 100
+            statuses = [
+                client.post(path, json={**given, "content": "x" * size}).status_code
+                for size in (longest, longest + 1)
+            ]
+            assert statuses == [200, 400], path
+
+
+def test_a_duration_is_described_as_it_is_read(mesh: MemoryMesh) -> None:
+    described: Any = remote.schema(OPERATIONS["episodes"])
+    check = Draft202012Validator(described["properties"]["gap"])
+    for gap in ("1s", "999999s", "366d", " 08H\n", "0d", "367d", "8785h", "1000000s", "8", "x", ""):
+        refused = "gap" in _error(mesh, OPERATIONS["episodes"], {"gap": gap})
+        assert check.is_valid(gap) == (not refused), gap
 
 
 def _error(mesh: MemoryMesh, operation: Operation, given: dict[str, object]) -> str:
@@ -379,6 +462,22 @@ def test_every_route_has_a_description_and_a_tag_that_is_described(tmp_path: Pat
         one["responses"]["default"]["content"] == {"application/problem+json": problem}
         for one in routes
     )
+
+
+def test_the_page_of_the_description_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, page = list[str](), app.page
+    monkeypatch.setattr(app, "page", lambda spec: made.append(page(spec)) or made[-1])
+    with running(tmp_path) as (client, _):
+        assert made == []
+        assert {client.get("/docs").text for _ in range(3)} == {*made}
+    assert len(made) == 1
+    fields = re.search(r"/v1/store</code></h3>(.*)", made[0])
+    assert fields
+    assert [one in fields[1] for one in ("<b>content</b>", "or</p>", "<b>messages</b>")] == [
+        True
+    ] * 3
 
 
 def test_the_page_of_the_description_needs_no_script_and_names_every_route_and_record(

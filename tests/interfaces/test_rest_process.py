@@ -160,7 +160,7 @@ def test_the_command_line_and_several_clients_use_one_store_at_once(tmp_path: Pa
             rest = [programs.submit(over_rest, number) for number in range(40)]
             commands = [programs.submit(by_command, number) for number in range(6)]
             ids = {one.result() for one in [*rest, *commands]}
-        listed = server.client.get("/v1/list", params={"limit": 100}).json()["memories"]
+        listed = server.client.get("/v1/list", params={"limit": 100}).json()["results"]
         assert {one["id"] for one in listed} == ids
         found = server.client.get(
             "/v1/search", params={"query": "what did the command line write?"}

@@ -208,7 +208,7 @@ def test_a_page_as_json_has_the_cursor_of_the_next(cli):
     for number in range(3):
         cli("store", f"note {number}")
     page = json.loads(cli("list", "--limit", "2", "--json").out)
-    assert page["next"] == page["memories"][-1]["id"]
+    assert page["next"] == page["results"][-1]["id"]
     assert "next" not in json.loads(
         cli("list", "--limit", "2", "--after", page["next"], "--json").out
     )

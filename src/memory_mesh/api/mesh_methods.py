@@ -453,13 +453,17 @@ class Mesh(Learning, Auditing):
     ) -> Explanation:  # fmt: skip
         """Search, and return for each result its rank in every channel and its features, and how
         many were left out and why."""
-        from memory_mesh.flows.search import search
+        from memory_mesh.flows.search import reads, search
 
         request = search.Request(
             query=query, limit=limit, statuses=status, mode=mode, min_score=min_score,
             ranker=ranker, as_of=as_of, known_at=known_at,
         ).with_filter(filter)  # fmt: skip
-        return search.explain(self._in_session(session_id, user_id, agent_id), request)
+        context = self._in_session(session_id, user_id, agent_id)
+        explanation = search.explain(context, request)
+        if not explanation.answers:
+            reads.log_unknown_keys(context, request.where)
+        return explanation
 
     # --- what changed ---
 

@@ -1,6 +1,7 @@
 """The context that every flow gets, and `commit`, which writes what a flow decided."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -137,6 +138,8 @@ class State:
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
     warned: set[str] = field(default_factory=set)  # the warnings that are logged only once
+    # By user: the metadata keys of filters that no memory has.
+    unknown_keys: dict[str | None, set[str]] = field(default_factory=lambda: defaultdict(set))
     files: FilesRead = field(default_factory=FilesRead)
     couriers: Couriers = field(default_factory=Couriers)
 

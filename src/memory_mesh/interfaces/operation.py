@@ -4,7 +4,7 @@ This module imports nothing of memory-mesh.
 """
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import IntEnum, StrEnum
 
 
@@ -86,6 +86,8 @@ class Parameter:
     # On the command line its value may also stand without the flag: `get ID` is `get --id ID`.
     bare: bool = False
     into: str = ""  # the parameter of the method, an object, that takes this one as a key
+    # Over REST: it is passed as the first of these parameters, and is given instead of all of them.
+    instead_of: tuple[str, ...] = ()
     option: bool = False  # not passed to the method, but used by the formatter or the view
     shared: bool = False  # passed to the method and to the formatter
     # It selects all that belongs to an agent, a session …: a call with it reaches other agents of
@@ -191,6 +193,21 @@ class Operation:
                 f"{self.name}: a handler, a path or a URL of this machine cannot be exposed by "
                 "a server"
             )
+
+    @property
+    def variants(self) -> tuple["Operation", ...]:
+        """The operation without parameters that are given instead of others, and with each."""
+        names = {one.name for one in self.parameters}
+        others = [one for one in self.parameters if names.intersection(one.instead_of)]
+        plain = tuple(one for one in self.parameters if one not in others)
+        with_others = (
+            (
+                replace(other, required=True),
+                *(one for one in plain if one.name not in other.instead_of),
+            )
+            for other in others
+        )
+        return tuple(replace(self, parameters=one) for one in (plain, *with_others))
 
     @property
     def command(self) -> str:

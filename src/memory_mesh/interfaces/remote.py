@@ -13,7 +13,7 @@ from memory_mesh.core.ports import no_progress
 from memory_mesh.interfaces.calling import perform
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Kind, Operation, Parameter
 from memory_mesh.interfaces.render.output import STORED_VALUES, Answer, Form, without_nulls
-from memory_mesh.interfaces.values import Call, did_you_mean, method_arguments, read
+from memory_mesh.interfaces.values import DURATION, Call, did_you_mean, method_arguments, read
 from memory_mesh.interfaces.verbs import TABLE, completed
 
 if TYPE_CHECKING:
@@ -31,14 +31,18 @@ _SCHEMAS: Mapping[Kind, Schema] = {
     Kind.OBJECT: {"type": "object"},
     Kind.SWITCH: {"type": "boolean"},
     Kind.TIME: {"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}]},
-    Kind.DURATION: {"type": "string", "format": "span", "pattern": "^[0-9]{1,6}[smhd]$"},
+    Kind.DURATION: {"type": "string", "format": "span", "pattern": f"^{DURATION.pattern}$"},
     Kind.HEAD: {"type": "string", "pattern": "^[1-9][0-9]{0,14}:[0-9a-f]{64}$"},
 }
 
 
 def exposed(interface: Interface) -> tuple[Operation, ...]:
     """Return the operations that an interface offers, in the order of the table."""
-    return tuple(one for one in OPERATIONS if interface in one.exposed)
+    return tuple(
+        one if interface is Interface.REST else one.variants[0]
+        for one in OPERATIONS
+        if interface in one.exposed
+    )
 
 
 def name_in(interface: Interface, operation: Operation) -> str:
@@ -61,11 +65,23 @@ def summary(operation: Operation) -> str:
 
 
 def schema(operation: Operation) -> Schema:
-    """Return the JSON schema of the arguments of an operation."""
+    """Return the JSON schema of the arguments of an operation. What only one of its variants takes
+    is not given with the others."""
     properties = {one.name: _described(one) for one in operation.parameters}
-    required = _required(operation)
     whole: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    return {**whole, "required": required} if required else whole
+    variants = {frozenset(one.name for one in each.parameters): _required(each)
+                for each in operation.variants}  # fmt: skip
+    first, *others = variants.values()
+    if required := [name for name in first if all(name in one for one in others)]:
+        whole["required"] = required
+    if others:
+        # In `allOf`, since generators of clients make no single type of alternatives.
+        whole["allOf"] = [{"oneOf": [
+            {"required": needed,
+             "not": {"anyOf": [{"required": [name]} for name in properties if name not in taken]}}
+            for taken, needed in variants.items()
+        ]}]  # fmt: skip
+    return whole
 
 
 def call(mesh: "Mesh", operation: Operation, arguments: Mapping[str, object]) -> dict[str, object]:
@@ -93,6 +109,7 @@ def data_of(done: Answer) -> dict[str, object]:
 def prepare(operation: Operation, arguments: Mapping[str, object]) -> Call:
     """Check the arguments of a call. Raises `InvalidInput` if one is unknown, missing or of
     another type."""
+    operation = _variant(operation, arguments)
     known = {one.name: one for one in operation.parameters}
     for name in arguments:
         if name not in known:
@@ -142,6 +159,19 @@ _BEYOND = {
 
 
 # --- parameters ---
+
+
+def _variant(operation: Operation, arguments: Mapping[str, object]) -> Operation:
+    """Return the variant of an operation whose first argument is given, or raise `InvalidInput`
+    if that is not exactly one."""
+    by_name = {one.parameters[0].name: one for one in operation.variants if one.parameters}
+    named = [name for name in by_name if name in arguments]
+    if len(by_name) > 1 and len(named) != 1:
+        raise InvalidInput(
+            f"{' and '.join(by_name)} are {'both given' if named else 'missing'}",
+            expected="one of them",
+        )
+    return by_name[named[0]] if named else operation
 
 
 def _required(operation: Operation) -> list[str]:

@@ -21,7 +21,15 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model import iso
 from memory_mesh.core.options import validate
-from memory_mesh.interfaces.render.output import NAME, Answer, aligned, counted, one_line, table
+from memory_mesh.interfaces.render.output import (
+    NAME,
+    Answer,
+    aligned,
+    counted,
+    items,
+    one_line,
+    table,
+)
 from memory_mesh.interfaces.values import Call
 from memory_mesh.stores.files import create_folder, lock_file, replace_file
 
@@ -212,11 +220,7 @@ def listed(call: Call) -> Answer:
     title = counted(len(rows), "token")
     return Answer(
         text="\n".join([f"{NAME} {title}", *([aligned([columns, *rows])] if rows else [])]),
-        data={
-            "count": len(rows),
-            "tokens": [{**_data(one), "state": one.state(now)} for one in tokens],
-        },
-        rows="tokens",
+        data=items([{**_data(one), "state": one.state(now)} for one in tokens]),
         draw=lambda: table(title, columns, rows),
     )
 

@@ -29,10 +29,15 @@ if TYPE_CHECKING:
 
 _OBJECT = 'an object such as {"source": "minutes"}'
 _HEAD = re.compile(r"([1-9][0-9]{0,14}):([0-9a-f]{64})")
-_DURATION = re.compile(r"([0-9]{1,6})([smhd])")
+# At most 366 days, in each unit.
+DURATION = re.compile(
+    r"\s*0{0,5}(?:[1-9][0-9]{0,5}[sS]"
+    r"|(?:[1-9][0-9]{0,4}|[1-4][0-9]{5}|5[01][0-9]{4}|52[0-6][0-9]{3}|5270[0-3][0-9]|527040)[mM]"
+    r"|(?:[1-9][0-9]{0,2}|[1-7][0-9]{3}|8[0-6][0-9]{2}|87[0-7][0-9]|878[0-4])[hH]"
+    r"|(?:[1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-6])[dD])\s*"
+)
 _UNDECODED = re.compile(r"[\udc80-\udcff]")  # how Python hands over bytes that are not UTF-8
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_MAX_SECONDS = 366 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,9 @@ def method_arguments(
     """
     plain = [one for one in operation.parameters if not (one.into or one.option)]
     arguments = {
-        one.name: values.get(label(one), one.default if operation.handler else one.cli_default)
+        (*one.instead_of, one.name)[0]: values.get(
+            label(one), one.default if operation.handler else one.cli_default
+        )
         for one in plain
     }
     arguments = {name: value for name, value in arguments.items() if value is not None}
@@ -221,14 +228,13 @@ def _object(text: str, flag: str) -> dict[str, object]:
 
 
 def _duration(text: str, flag: str) -> int:
-    match = _DURATION.fullmatch(text.strip().lower())
-    seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
-    if not 0 < seconds <= _MAX_SECONDS:
+    if not DURATION.fullmatch(text):
         raise InvalidInput(
             f"{flag} is {shown(text, max_length=40)}",
             expected="a duration such as 8h, 30m or 90s, at most 366d",
         )
-    return seconds
+    plain = text.strip().lower()
+    return int(plain[:-1]) * _SECONDS[plain[-1]]
 
 
 def _head(text: str, flag: str) -> tuple[int, str]:

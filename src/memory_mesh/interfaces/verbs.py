@@ -237,6 +237,10 @@ TABLE = (
         method="add", view="stored", heading=STORE, effect=WRITE, exposed=EVERYWHERE,
         parameters=(
             Parameter("content", "the text", kind=INPUT, bare=True, blank=False),
+            Parameter("messages",
+                      "the messages of a conversation, each with role and content; only those "
+                      "after the stored turns are added",
+                      kind=OBJECT, repeated=True, instead_of=("content", "key")),
             Parameter("type", _TYPE_HELP, metavar="TYPE", into="metadata"),
             Parameter("rationale", "why it is worth keeping", into="metadata"),
             Parameter("hypothesis", "what it was expected to show", into="metadata"),
@@ -1289,7 +1293,7 @@ COMMANDS = _commands()
 @cache
 def entries_of(command: str) -> tuple[Operation, ...]:
     """Return the entries of a command, complete."""
-    return tuple(map(completed, COMMANDS[command]))
+    return tuple(completed(one).variants[0] for one in COMMANDS[command])
 
 
 def parameters(command: str) -> list[Parameter]:

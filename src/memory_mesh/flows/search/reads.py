@@ -128,11 +128,13 @@ def get_all(
 
 
 def log_unknown_keys(context: Context, where: Where) -> None:
-    """Log once each metadata key of a filter that found nothing, if no visible memory has it.
+    """Log once for each user each metadata key of a filter that found nothing, if no visible
+    memory has it.
 
     It is no error: the first memory with the key may be stored tomorrow.
     """
-    visible, warned = model.visible_to(context.reader), context.state.warned
+    visible = model.visible_to(context.reader)
+    warned = context.state.unknown_keys[context.reader.user_id]
     columns = [one for one in model.columns_in(where) - warned if one.startswith(METADATA)]
     if not columns or len(warned) > _MAX_WARNED or context.is_program_data:
         return

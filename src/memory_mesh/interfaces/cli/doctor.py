@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -40,6 +40,7 @@ from memory_mesh.interfaces.render.output import (
     NAME,
     Answer,
     aligned,
+    items,
     one_line,
     paint,
     safe,
@@ -82,8 +83,7 @@ def examine(target: Target) -> Answer:
     ]
     return Answer(
         text=f"{summary}\n{aligned(rows)}",
-        data={"ok": not failed, "checks": [asdict(check) for check in checks]},
-        rows="checks",
+        data=items(checks, ok=not failed),
         code=1 if failed else 0,
         draw=lambda: "\n".join([paint(summary), *map(_marked, checks)]),
     )

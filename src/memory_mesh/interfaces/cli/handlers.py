@@ -22,6 +22,7 @@ from memory_mesh.interfaces.render.output import (
     Answer,
     Form,
     aligned,
+    items,
     one_line,
     progress,
     safe,
@@ -128,17 +129,13 @@ def config_show(call: Call) -> Answer:
         if project
         else "There is no project file."
     )
-    data = {
-        "settings": [
-            {"name": name, "value": value, "origin": origin} for name, value, origin in rows
-        ],
-        "project_file": {"path": str(project.path), "trust": project.trust} if project else None,
-    }
     text = f"{NAME} {len(rows)} settings\n{aligned(rows)}\n{about}"
     return Answer(
         text=text,
-        data=data,
-        rows="settings",
+        data=items(
+            [{"name": name, "value": value, "origin": origin} for name, value, origin in rows],
+            project_file={"path": str(project.path), "trust": project.trust} if project else None,
+        ),
         draw=lambda: table("Settings", ("setting", "value", "from"), rows) + safe(about),
     )
 
@@ -160,13 +157,10 @@ def config_trusted(call: Call) -> Answer:
     """Show every file that was trusted."""
     from memory_mesh.api.settings import home_folder, recorded
 
-    files = recorded(home_folder())
-    rows = [(str(file.path), str(file.trust)) for file in files]
-    data = {"files": [{"path": path, "trust": trust} for path, trust in rows]}
+    rows = [(str(file.path), str(file.trust)) for file in recorded(home_folder())]
     return Answer(
         text="\n".join([f"{NAME} {len(rows)} files", *([aligned(rows)] if rows else [])]),
-        data=data,
-        rows="files",
+        data=items([{"path": path, "trust": trust} for path, trust in rows]),
     )
 
 

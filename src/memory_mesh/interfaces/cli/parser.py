@@ -486,7 +486,7 @@ def explain_empty(target: Target, answer: Answer) -> None:
 
     A command that reads as a user never says whether others have memories.
     """
-    if answer.data.get(answer.rows or "total_memories"):
+    if answer.data.get("total_memories") or answer.data.get(answer.rows):
         return
     # Most commands need none of these.
     import logging

@@ -16,6 +16,7 @@ from memory_mesh.interfaces.render.output import (
     Form,
     complain,
     counted,
+    items,
     one_line,
     paint,
     safe,
@@ -50,14 +51,14 @@ class Item:
 def review(call: Call) -> Answer:
     """Ask a person at a terminal about each memory that waits; elsewhere list them."""
     with call.target.mesh() as mesh:
-        items = waiting(mesh.graph)
+        queue = waiting(mesh.graph)
         if (
-            not items
+            not queue
             or call.form is not Form.TEXT
             or not (sys.stdin.isatty() and sys.stdout.isatty())
         ):
-            return listed(mesh.graph, items)
-        return Dialogue(mesh.graph, items, call).run()
+            return listed(mesh.graph, queue)
+        return Dialogue(mesh.graph, queue, call).run()
 
 
 def waiting(graph: "MemoryGraph") -> list[Item]:
@@ -71,10 +72,10 @@ def waiting(graph: "MemoryGraph") -> list[Item]:
     ]
 
 
-def listed(graph: "MemoryGraph", items: list[Item]) -> Answer:
+def listed(graph: "MemoryGraph", queue: list[Item]) -> Answer:
     """Render everything that waits, and the commands that decide about it."""
-    lines, data = [f"{NAME} {counted(len(items), 'memory')} to review"], []
-    for item in items:
+    lines, data = [f"{NAME} {counted(len(queue), 'memory')} to review"], []
+    for item in queue:
         found = graph.explain_memory(item.memory_id)
         lines += ["", *described(graph, found)]
         data.append({"memory": asdict(found.memory), "trust": found.trust.value,
@@ -82,8 +83,8 @@ def listed(graph: "MemoryGraph", items: list[Item]) -> Answer:
                      "conflicts": [
                          asdict(one) for one in found.conflicts if one.status == "pending"
                      ]})  # fmt: skip
-    text = "\n".join([*lines, *(["", _HOW] if items else [])])
-    return Answer(text=text, data={"count": len(items), "waiting": data}, rows="waiting")
+    text = "\n".join([*lines, *(["", _HOW] if queue else [])])
+    return Answer(text=text, data=items(data))
 
 
 def described(graph: "MemoryGraph", found: MemoryExplanation) -> Iterator[str]:

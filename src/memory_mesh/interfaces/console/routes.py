@@ -25,7 +25,7 @@ from memory_mesh.core.model import Memory
 from memory_mesh.flows.search import overview as _loaded  # noqa: F401  (with the server, so that the first page need not wait for it)
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import Extent
-from memory_mesh.interfaces.render.output import Answer, to_json
+from memory_mesh.interfaces.render.output import RESULTS, Answer, to_json
 from memory_mesh.interfaces.rest import requests
 from memory_mesh.interfaces.rest.access import Caller, caller_in, cookie_name
 from memory_mesh.interfaces.rest.server import Server, client_of
@@ -267,7 +267,7 @@ def _timeline(asked: _Asked, **arguments: Any) -> Data:
     days = found.days
     return {
         "days": days.counts, "step_days": days.step, "first": days.first, "last": days.last,
-        "count": found.count, "memories": memories, "next": found.next,
+        "count": found.count, RESULTS: memories, "next": found.next,
     }  # fmt: skip
 
 

@@ -11,13 +11,13 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
 from memory_mesh.interfaces.hosts import EVENTS
-from memory_mesh.interfaces.render.output import NAME, Answer, counted
+from memory_mesh.interfaces.render.output import NAME, Answer, counted, items
 from memory_mesh.interfaces.values import Call
 from memory_mesh.stores.files import create_folder, read_if_any, replace_file, stat_of
 
@@ -153,8 +153,9 @@ def _answer(changes: list[Change], *, removing: bool, dry_run: bool) -> Answer:
     if not removing and shutil.which("memory-mesh") is None:
         lines.append("! The hooks run the command memory-mesh, which is not on your PATH.")
     left = any(change.action == "left" for change in changes)
-    data = {"changes": [asdict(change) for change in changes], "dry_run": dry_run}
-    return Answer(text="\n".join(lines), data=data, rows="changes", code=1 if left else 0)
+    return Answer(
+        text="\n".join(lines), data=items(changes, dry_run=dry_run), code=1 if left else 0
+    )
 
 
 # --- Claude Code ---

@@ -221,8 +221,8 @@ class OperationTools:
         structured: dict[str, object] = {
             "text": text,
             "ids": [one for one in ids_in(data) if one in text],
+            **({"count": len(listed)} if isinstance(listed, list) else {}),
         }
-        structured |= {"count": len(listed)} if isinstance(listed, list) else {}
         return CallToolResult(content=[TextContent(text=text)], structured_content=structured)
 
 

@@ -50,13 +50,10 @@ unarchived = view("Record {id} is {status}")
 graph_found = view(
     "{:#result}",
     rows("{id}", "{score:.2f}", "{content:~}"),
-    key="results",
-    data=lambda results: items("results", results, meta=results.meta),
+    data=lambda results: items(results, meta=results.meta),
 )
 
-reached = view(
-    "{:#memory}", rows("{distance}", "{link_type}", "{id}", "{memory.content:~}"), key="reached"
-)
+reached = view("{:#memory}", rows("{distance}", "{link_type}", "{id}", "{memory.content:~}"))
 
 linked = view("Linked {ref} to {target}: {link_type}")
 
@@ -66,7 +63,6 @@ unlinked = view(
 
 links = view(
     "{:#link}",
-    key="links",
     columns={
         "": lambda link: "→" if link.direction == "outgoing" else "←",
         "type": "{link_type}",
@@ -78,7 +74,6 @@ links = view(
 
 episodes = view(
     "{:#episode}",
-    key="episodes",
     columns={
         "id": "{id}",
         "time": "{start:.16}Z – {end:.16}Z",
@@ -123,7 +118,6 @@ def context(built: "GraphContext", call: Call) -> Answer:
 quarantined = view(
     "{:#memory} quarantined",
     "<?Decide with: memory-mesh review>",
-    key="memories",
     columns={
         "id": "{id}",
         "agent": "{agent_id:or –}",
@@ -145,9 +139,8 @@ def conflicts(some: Sequence[ClaimConflict], call: Call) -> Answer:
     decide = "Resolve one with: memory-mesh conflicts --resolve CONFLICT --keep new|existing|both"
     return answer(
         counted(len(some), f"{status} conflict"),
-        items("conflicts", some),
+        items(some),
         [*lines(some), when(some and status == "pending", decide)],
-        rows="conflicts",
     )
 
 
@@ -177,7 +170,7 @@ def changes(found: Sequence[Update], call: Call) -> Answer:
         heads = ("since", "statement", "id", "")
         return table(title, heads, cells) if cells else paint(f"{NAME} {title}")
 
-    return answer(title, items("changes", found), [aligned(cells)], rows="changes", draw=draw)
+    return answer(title, items(found), [aligned(cells)], draw=draw)
 
 
 def _lines(found: Sequence[Update]) -> Iterable[list[Update]]:
@@ -362,7 +355,6 @@ skill_ingested = view("Ingested skill {id}: {name}, revision {revision}", MASKED
 
 skills_listed = view(
     "{:#skill}.",
-    key="skills",
     columns={
         "id": "{id}",
         "reliability": "{reliability:.2f}",
@@ -396,7 +388,6 @@ skills_found = view(
         "{name}: {intent}",
         _skill_signals,
     ),
-    key="skills",
 )
 
 
@@ -408,8 +399,7 @@ def skills_synced(folders: Sequence[Ingested], call: Call) -> Answer:
         problems += [f"{done.root}/{failed.source}: {failed.reason}" for failed in done.failed]
     return Answer(
         text="\n".join(lines) or f"{NAME} No folders are set in skill_directories",
-        data={"folders": [asdict(done) for done in folders]},
-        rows="folders",
+        data=items(folders),
         code=1 if problems else 0,
         problems=problems,
     )
@@ -465,9 +455,8 @@ def hooks(queues: "Sequence[HookStatus]", call: Call) -> Answer:
     left = any(one.waiting or one.dead_letters for one in queues if one.configured)
     return answer(
         title,
-        items("hooks", queues),
+        items(queues),
         rows("{name}", "{waiting} waiting", "{dead_letters} dead", _hook_note)(queues),
-        rows="hooks",
         failed=left and call.operation.name == "hooks retry",
     )
 

@@ -52,8 +52,11 @@ if TYPE_CHECKING:
 # --- storing and changing ---
 
 
-def stored(memory: MemoryRecord, call: Call) -> Answer:
-    """Render the line of RFC-0011; a terminal also shows whether the text was new."""
+def stored(memory: MemoryRecord | list[MemoryRecord], call: Call) -> Answer:
+    """Render the line of RFC-0011; a terminal also shows whether the text was new. Of messages,
+    render the new ones."""
+    if isinstance(memory, list):
+        return stored_many(memory, call)
     line = "\n".join([f"Ingested record {memory.id}", *claim_outcome(memory)])
     return _written(line, memory, new=True)
 
@@ -65,11 +68,7 @@ def claim_outcome(memory: MemoryRecord) -> list[str]:
     return [f"It supersedes {id_}" for id_ in memory.supersedes]
 
 
-stored_many = view(
-    "Ingested {:#new message}",
-    key="memories",
-    data=lambda new: {"memories": [asdict(memory) for memory in new]},
-)
+stored_many = view("Ingested {:#new message}")
 
 lane_stored = view(
     "Ingested record {id}<!is_new?, observed {memory.times_observed:#time}>",
@@ -110,7 +109,10 @@ extracted = view(
             + f"{memory.category or '–':<12}  {preview(memory.content)}"
         ),
     ),
-    data=lambda done: {**asdict(done), "count": len(done.memories)},
+    data=lambda done: items(
+        done.memories,
+        **{name: part for name, part in asdict(done).items() if name != "memories"},
+    ),
 )
 
 
@@ -159,14 +161,15 @@ def junk_found(junk: "list[JunkFound]", call: Call) -> Answer:
     """Render what should not be in the memory, and how to archive it after a dry run."""
     archived = sum(one.archived for one in junk)
     found = f"Found {counted(len(junk), 'memory')} of junk"
-    dry_run = junk and not call.arguments.get("archive")
+    title = f"Archived {counted(archived, 'memory')}" if archived else found
     lines = [
         *(f"{one.id}  {one.why}: {excerpt(one.content)}" for one in junk),
-        when(dry_run, "Nothing was changed; add --archive to archive them"),
+        when(
+            junk and not call.arguments.get("archive"),
+            "Nothing was changed; add --archive to archive them",
+        ),
     ]
-    data = {"count": len(junk), "archived": archived} | items("results", junk)
-    title = f"Archived {counted(archived, 'memory')}" if archived else found
-    return answer(title, data, lines, rows="results")
+    return answer(title, items(junk, archived=archived), lines)
 
 
 # --- searching and reading ---
@@ -186,7 +189,7 @@ def found(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
     count = len(for_prompt(results, call.arguments))
     weaker = when(results, f"\nWeaker matches: {len(results)}; --mode recall shows them.")
     title = f"Found {count} matches." + (f"\n\n{text}" if count else weaker)
-    return answer(title, items("results", results), rows="results", draw=draw)
+    return answer(title, items(results), draw=draw)
 
 
 def for_prompt(
@@ -200,7 +203,7 @@ def for_prompt(
 
 
 def fenced(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
-    return Answer(text=text, data=items("results", results, text=text), rows="results")
+    return Answer(text=text, data=items(results, text=text))
 
 
 def _weaker(call: Call, mode: str) -> str:
@@ -228,9 +231,8 @@ def lane_found(results: "LaneResults", call: Call) -> Answer:
         shown = grid(cells.values(), results)
         return table(title, tuple(cells), shown) if shown else f"{NAME} {title}"
 
-    lines = each("", _product, "      {content}")
-    data = {"count": len(results), "entities": results.entities} | items("results", results)
-    return answer(title, data, lines(results), rows="results", draw=draw)
+    lines = each("", _product, "      {content}")(results)
+    return answer(title, items(results, entities=results.entities), lines, draw=draw)
 
 
 def _product(result: "LaneResult") -> str:
@@ -396,9 +398,7 @@ def listed(memories: Sequence[MemoryRecord], call: Call) -> Answer:
     def draw() -> str:
         return output.listing(memories, output.next_page(call.typed, last) if last else "")
 
-    data = items("memories", memories, next=last)
-    title = f"Listed {len(memories)} memories."
-    return answer(title, data, lines, rows="memories", draw=draw)
+    return answer(f"Listed {len(memories)} memories.", items(memories, next=last), lines, draw=draw)
 
 
 def history(changes: Sequence[Change], call: Call) -> Answer:
@@ -407,9 +407,9 @@ def history(changes: Sequence[Change], call: Call) -> Answer:
     lines = each(
         "", "{number:>4}  {created_at}  {action:raw} by {agent_id:or unknown}<: {why:raw}>", _before
     )
-    data = {"id": id_, "changes": [asdict(change) for change in changes]}
-    title = f"History of {id_}: {len(changes)} revisions."
-    return answer(title, data, lines(changes), rows="changes")
+    return answer(
+        f"History of {id_}: {len(changes)} revisions.", items(changes, id=id_), lines(changes)
+    )
 
 
 def _before(change: Change) -> list[str]:
@@ -425,9 +425,9 @@ def sightings(seen: Sequence[Sighting], call: Call) -> Answer:
     id_, often = call.arguments["id"], "{times_observed} times, last {last_observed}"
     who = "  {created_at}  {agent_id:or unknown}< in session {session_id:raw}>: "
     lines = [fill(who + (often if one.times_observed > 1 else "once"), one) for one in seen]
-    data = {"id": id_, "sightings": [asdict(one) for one in seen]}
-    title = f"{id_} was stored by {len(seen)} agents or sessions."
-    return answer(title, data, lines, rows="sightings")
+    return answer(
+        f"{id_} was stored by {len(seen)} agents or sessions.", items(seen, id=id_), lines
+    )
 
 
 # --- deleting ---
@@ -546,11 +546,7 @@ models = view(
         "{part}",
         lambda check: one_line(fill("<{model:raw} >{detail:raw}<; {remedy:raw}>", check)),
     ),
-    key="checks",
-    data=lambda checks: {
-        "ok": all(check.ok for check in checks),
-        "checks": [asdict(check) for check in checks],
-    },
+    data=lambda checks: items(checks, ok=all(check.ok for check in checks)),
     failed=lambda checks: not all(check.ok for check in checks),
 )
 
@@ -565,14 +561,13 @@ def _beat_title(beat: Heartbeat) -> str:
 
 heartbeat = view(
     _beat_title,
-    key="runs",
     path="runs",
     columns=_RUN,
-    data=lambda beat: {"ok": beat.ok, "runs": [asdict(run) for run in beat.runs]},
+    data=lambda beat: items(beat.runs, ok=beat.ok),
     failed=lambda beat: not beat.ok,
 )
 
-runs = view("{:#} runs.", rows("{began}", *_RUN.values()), key="runs")
+runs = view("{:#} runs.", rows("{began}", *_RUN.values()))
 
 
 # --- lessons ---
@@ -589,7 +584,7 @@ _LESSON = {
     "rule": "{preventative_rule}",
     "applies to": "{applicable_scope}",
 }
-_lessons = view("{:#} lessons.", key="lessons", columns=_LESSON)
+_lessons = view("{:#} lessons.", columns=_LESSON)
 
 
 def lessons(blocks: Sequence[LessonBlock], call: Call) -> Answer:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "[MemoryMesh]"
 ERROR = "[MemoryMesh Error]"
+RESULTS = "results"  # the name of the list in every answer that is a list
 
 
 class Outcome(NamedTuple):
@@ -112,7 +113,7 @@ class Answer:
 
     text: str
     data: Mapping[str, object]
-    rows: str = ""  # the list in `data` that the answer is about
+    rows: str = RESULTS  # the list in `data` that the answer is about, if there is one
     code: int = 0
     problems: Sequence[str] = ()  # one line each, on standard error
     draw: Callable[[], str] | None = None  # makes the text of a terminal, in colour
@@ -125,7 +126,7 @@ def answer(
     data: "Record | Mapping[str, object]",
     lines: Iterable[str] = (),
     *,
-    rows: str = "",
+    rows: str = RESULTS,
     failed: object = False,
     problems: Sequence[str] = (),
     draw: Callable[[], str] | None = None,
@@ -142,9 +143,10 @@ def answer(
     )
 
 
-def items(key: str, records: "Sequence[Record]", **more: object) -> dict[str, object]:
+def items(records: "Sequence[Record | Mapping[str, object]]", **more: object) -> dict[str, object]:
     """Return records as data: their number, the list, and what else belongs to the answer."""
-    return {"count": len(records), key: [asdict(record) for record in records], **more}
+    parts = [one if isinstance(one, Mapping) else asdict(one) for one in records]
+    return {"count": len(parts), RESULTS: parts, **more}
 
 
 # --- streams ---
@@ -189,10 +191,9 @@ def show(answer: Answer, form: Form = Form.TEXT) -> int:
 
 
 def _formatted(answer: Answer, form: Form) -> str:
-    if form is Form.JSONL and answer.rows:
-        listed = answer.data[answer.rows]
-        parts = listed if isinstance(listed, Sequence) else ()
-        return "\n".join(to_json(part) for part in parts if isinstance(part, Mapping))
+    listed = answer.data.get(answer.rows)
+    if form is Form.JSONL and isinstance(listed, list | tuple):
+        return "\n".join(to_json(part) for part in listed if isinstance(part, Mapping))
     if form is not Form.TEXT and answer.data:
         return to_json(answer.data, indent=2 if form is Form.JSON else None)
     if not sys.stdout.isatty():

@@ -76,9 +76,13 @@ def verdicts(chains: Sequence[Verdict], call: Call) -> Answer:
         )
         return "\n".join([paint(f"{NAME} {title}"), *lines, *below])
 
-    data = {"ok": not broken, "chains": [_verdict_data(verdict) for verdict in chains]}
-    lines = [aligned(table), *below]
-    return answer(title, data, lines, rows="chains", failed=broken, draw=draw)
+    return answer(
+        title,
+        items([_verdict_data(verdict) for verdict in chains], ok=not broken),
+        [aligned(table), *below],
+        failed=broken,
+        draw=draw,
+    )
 
 
 def _end(verdict: Verdict) -> str:
@@ -129,8 +133,7 @@ def _head_data(head: Head) -> dict[str, object]:
 heads = view(
     "<{:#chain}><!?There are no chains yet>",
     rows("{number}:<{seal:raw}><!seal?{block_hash:raw}>", lambda head: _owner(head.id)),
-    key="heads",
-    data=lambda ends: {"count": len(ends), "heads": [_head_data(head) for head in ends]},
+    data=lambda ends: items([_head_data(head) for head in ends]),
 )
 
 
@@ -170,7 +173,6 @@ def _about(block: Block) -> str:
 
 blocks = view(
     "{:#block}",
-    key="blocks",
     columns={
         "time": "{created_at}",
         "chain": lambda block: _kind(block.chain),
@@ -180,7 +182,7 @@ blocks = view(
         "about": _about,
     },
     with_heads=True,
-    data=lambda latest: {"count": len(latest), "blocks": [as_dict(block) for block in latest]},
+    data=lambda latest: items([as_dict(block) for block in latest]),
 )
 
 
@@ -367,7 +369,6 @@ def _faults(faults: "Sequence[Fault]") -> str:
 notes_listed = view(
     lambda notes: counted(len(notes), "note") + _faults(notes.faults),
     rows(_place, "{importance:raw}", _title),
-    key="notes",
 )
 
 
@@ -385,11 +386,9 @@ def _match(match: "Relevance") -> str:
 notes_matched = view(
     "{:#note} matched",
     each("", _match),
-    key="notes",
-    data=lambda found: {
-        "count": len(found),
-        "notes": [{**asdict(one), "score": one.score, "rank": one.rank} for one in found],
-    },
+    data=lambda found: items(
+        [{**asdict(one), "score": one.score, "rank": one.rank} for one in found]
+    ),
 )
 
 
@@ -403,7 +402,7 @@ def notes_linted(faults: "Sequence[Fault]", call: Call) -> Answer:
     errors = sum(not fault.warning for fault in faults)
     title = f"{counted(errors, 'fault')}, {counted(len(faults) - errors, 'warning')}"
     lines = [one_line(_fault(fault)) for fault in faults]
-    return answer(title, items("faults", faults), lines, rows="faults", failed=errors)
+    return answer(title, items(faults), lines, failed=errors)
 
 
 def _fault(fault: "Fault") -> str:
@@ -453,8 +452,7 @@ def fault_lines(faults: "Sequence[TraceFault]") -> list[str]:
 traces_listed = view(
     "{:#trace}",
     rows("{trace_id}", "{timestamp:.19}", "{status}", "{duration_ms:,} ms", "{goal}"),
-    key="traces",
-    data=lambda traces: items("traces", traces, faults=[asdict(fault) for fault in traces.faults]),
+    data=lambda traces: items(traces, faults=[asdict(fault) for fault in traces.faults]),
     problems=lambda traces: fault_lines(traces.faults),
 )
 
@@ -476,7 +474,6 @@ traces_similar = view(
         "{similarity:.2f}  {trace_id}  {success:success|failure}  {goal}"
         "<\n      tools: {tools_used:list}><\n      approach: {suggested_approach}>",
     ),
-    key="matches",
 )
 
 
@@ -512,4 +509,4 @@ traces_retained = view(
     problems=lambda done: fault_lines(done.faults),
 )
 
-decisions_kept = view("{:#decision}", each("", "{id}: {content}"), key="memories")
+decisions_kept = view("{:#decision}", each("", "{id}: {content}"))

@@ -28,6 +28,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from memory_mesh.interfaces.render.output import (
+    RESULTS,
     Answer,
     aligned,
     answer,
@@ -60,7 +61,7 @@ _FORMS: dict[str, Callable[[Any], str]] = {
 def view(
     title: Template,
     *parts: Part,
-    key: str = "",
+    key: str = RESULTS,
     path: str = "",
     columns: Mapping[str, Template] | None = None,
     with_heads: bool = False,
@@ -70,9 +71,9 @@ def view(
 ) -> Callable[[Any, Call], Answer]:
     """Return a view: a sentence, and a line for each part that is not empty.
 
-    `key` is the name of the list in the data. With `columns`, the items of the result, or of the
-    field `path`, come first, one on each line; a terminal shows them as a table, a pipe shows its
-    heads only `with_heads`. The exit code is 1 if something `failed`.
+    `key` is the list in the data that the answer is about. With `columns`, the items of the
+    result, or of the field `path`, come first, one on each line; a terminal shows them as a table,
+    a pipe shows its heads only `with_heads`. The exit code is 1 if something `failed`.
     """
 
     def render(result: Any, call: Call) -> Answer:
@@ -81,7 +82,7 @@ def view(
         line, lines = fill(title, result), filled(parts, result)
         return answer(
             line,
-            data(result) if data else _data(result, key),
+            data(result) if data else _data(result),
             [aligned([heads, *cells] if with_heads and cells else cells), *lines],
             rows=key,
             failed=failed(result),
@@ -139,8 +140,8 @@ def grid(cells: Iterable[Template], records: Iterable[Any]) -> list[list[str]]:
     return [[fill(cell, record) for cell in cells] for record in records]
 
 
-def _data(result: Any, key: str) -> dict[str, object]:
-    return asdict(result) if is_dataclass(result) else items(key, result)  # type: ignore[arg-type]
+def _data(result: Any) -> dict[str, object]:
+    return asdict(result) if is_dataclass(result) else items(result)  # type: ignore[arg-type]
 
 
 def _value(record: Any, path: str) -> Any:

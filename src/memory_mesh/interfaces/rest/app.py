@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -74,7 +74,12 @@ def build(server: Server) -> FastAPI:
     ready = plain("ready", "Whether the store can be read.")
     routes: list[tuple[str, str, Endpoint, dict[str, Any]]] = [
         *(
-            (method, path_of(one), partial(_call, server, one), described(one, method))
+            (
+                method,
+                path_of(one),
+                partial(_call, server, one),
+                described(one, method, server.options),
+            )
             for one in remote.exposed(Interface.REST)
             for method in methods_of(one)
         ),
@@ -83,7 +88,12 @@ def build(server: Server) -> FastAPI:
         ("GET", "/ready", partial(_ready, server), ready),
         ("GET", "/metrics", partial(_metrics, server), METRICS),
         ("GET", "/openapi.json", partial(_openapi, server, app), {"include_in_schema": False}),
-        ("GET", "/docs", partial(_docs, server, app), {"include_in_schema": False}),
+        (
+            "GET",
+            "/docs",
+            partial(_docs, server, cache(lambda: page(app.openapi()))),
+            {"include_in_schema": False},
+        ),
     ]
     for method, path, endpoint, about in routes:
         endpoint.__doc__ = None  # FastAPI would publish that of `partial` as a description
@@ -102,7 +112,7 @@ async def _call(server: Server, operation: Operation, request: Request) -> Respo
     arguments = await requests.arguments(request, operation, server.options.server_max_body)
     caller.check(operation, server.mesh, arguments)
     if operation.effect is not Effect.READ:
-        items = arguments.get("items")
+        items = arguments.get("items", arguments.get("messages"))
         server.count_writes(mesh, len(items) if isinstance(items, list) and items else 1)
     data = await to_thread(remote.call, mesh, operation, arguments)
     return Json(to_json(data), headers=requests.next_page(request, data))
@@ -127,10 +137,10 @@ async def _openapi(server: Server, app: FastAPI, request: Request) -> Response:
     return JSONResponse({**app.openapi(), "security": security})
 
 
-async def _docs(server: Server, app: FastAPI, request: Request) -> Response:
+async def _docs(server: Server, rendered: Callable[[], str], request: Request) -> Response:
     if server.private:
         server.admit(request)
-    return HTMLResponse(page(app.openapi()))
+    return HTMLResponse(rendered())
 
 
 async def _metrics(server: Server, request: Request) -> Response:

@@ -6,7 +6,7 @@ something else. A field that may be null is left out of an answer when it is.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from html import escape
@@ -27,13 +27,15 @@ from memory_mesh.core.claims.claim import MAX_CHARS
 from memory_mesh.core.claims.rules import MemoryExplanation
 from memory_mesh.core.graph import MADE_BY_US, GraphContext
 from memory_mesh.core.lane.entities import ENTITY_TYPES
-from memory_mesh.core.model import Block, Extraction, SearchResult
+from memory_mesh.core.model import Block, Extraction, MemoryRecord, SearchResult
 from memory_mesh.core.notes import Fault, Relevance
+from memory_mesh.core.options import Options
 from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.core.traces.schema import Step as TraceStep
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import Effect, Interface, Kind, Operation
 from memory_mesh.interfaces.remote import LOCAL_FIELDS, Schema
+from memory_mesh.interfaces.render.output import RESULTS
 from memory_mesh.interfaces.rest.access import SCOPE_HEADERS
 from memory_mesh.interfaces.rest.requests import KEY_HEADER, SCHEMA, takes_key
 from memory_mesh.interfaces.verbs import (
@@ -104,9 +106,10 @@ def methods_of(operation: Operation) -> tuple[str, ...]:
     return ("POST",) if takes_objects or operation.effect is not Effect.READ else ("GET", "POST")
 
 
-def described(operation: Operation, method: str) -> dict[str, Any]:
-    """Return what FastAPI is told about the route of an operation."""
-    schema = _arguments_of(operation)
+def described(operation: Operation, method: str, options: Options) -> dict[str, Any]:
+    """Return what FastAPI is told about the route of an operation, with the longest content that
+    the options allow."""
+    schema = _arguments_of(operation, options)
     if method == "GET":
         query = (
             {
@@ -276,9 +279,13 @@ _TOGETHER: Mapping[str, Schema] = {
 }  # fmt: skip
 
 
-def _arguments_of(operation: Operation) -> Any:
+def _arguments_of(operation: Operation, options: Options) -> Any:
     """Return the schema of the arguments of an operation, each with its rules."""
-    schema: Any = remote.schema(operation)
+    parameters = (
+        replace(one, max_=options.max_content_chars) if one.name == "content" else one
+        for one in operation.parameters
+    )
+    schema: Any = remote.schema(replace(operation, parameters=tuple(parameters)))
     return {
         **schema,
         "properties": {
@@ -298,10 +305,6 @@ _NAMES = {TraceStep: "TraceStep"}  # of two records with one name
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-class _Returned:
-    """Stands for the record that the method returns, or for one of its list."""
-
-
 def _fields(record: Any) -> dict[str, Any]:
     """Return the type of each field of a record."""
     hints = get_type_hints(record, localns={"Json": object})
@@ -319,10 +322,6 @@ def _each(item: Any) -> Any:
     return GenericAlias(list, (item,))
 
 
-def _list(name: str, item: Any = _Returned, **more: Any) -> dict[str, Any]:
-    return {"count": int, name: _each(item), **more}
-
-
 _OPTIONAL = str | None
 _CHAIN = {"chain": str, "kind": str, "user_id": _OPTIONAL, "agent_id": _OPTIONAL}
 _HEAD = {"number": int, "block_hash": str, "seal": _OPTIONAL, "key_id": _OPTIONAL,
@@ -332,59 +331,48 @@ _HIT = _made("ExplainedResult", SearchResult, Explained, result=None)
 _SOUND = _made("SoundChain", Sound, **_CHAIN, ok=bool, signature=str, signature_checked=bool)
 _BROKEN = _made("BrokenChain", Broken, **_CHAIN, ok=bool)
 
-# The data of the views that answer with something else than a record.
+# The fields of the views that answer with something else than a record, or with more than a list.
 _ANSWERS: Mapping[str, dict[str, Any]] = {
-    "blocks": _list("blocks", _made("AuditBlock", **{one: _BLOCK[one] for one in EXPORT_NAMES})),
-    "changes": _list("changes"),
-    "conflicts": _list("conflicts"),
+    "blocks": {RESULTS: _each(_made("AuditBlock", **{one: _BLOCK[one] for one in EXPORT_NAMES}))},
     "context": {**_fields(GraphContext), "text": str},
-    "decisions_kept": _list("memories"),
-    "episodes": _list("episodes"),
     "explained": {**_fields(Explanation), "answers": _each(_HIT), "nearly": _each(_HIT)},
     "explained_memory": {
         **_fields(MemoryExplanation), "trust": _made("TrustParts", Trust, value=float)},
-    "extracted": {**_fields(Extraction), "count": int},
-    "fenced": _list("results", text=str),
-    "found": _list("results"),
-    "graph_found": _list("results", meta=dict[str, object]),
-    "heads": _list("heads", _made("ChainHead", **_CHAIN, **_HEAD)),
+    "extracted": {
+        **_fields(Extraction), "memories": None, "count": int, RESULTS: _each(MemoryRecord)},
+    "fenced": {"text": str},
+    "graph_found": {"meta": dict[str, object]},
+    "heads": {RESULTS: _each(_made("ChainHead", **_CHAIN, **_HEAD))},
     "heritage": {"memory_id": str},
-    "history": {"id": str, "changes": _each(_Returned)},
-    "junk_found": _list("results", archived=int),
-    "lane_found": _list("results", entities=list[str]),
-    "lessons": _list("lessons"),
-    "links": _list("links"),
-    "listed": _list("memories", next=str | None),
+    "history": {"id": str},
+    "junk_found": {"archived": int},
+    "lane_found": {"entities": list[str]},
+    "listed": {"next": _OPTIONAL},
     "notes_injected": {"prompt": str},
-    "notes_linted": _list("faults"),
-    "notes_listed": _list("notes"),
-    "notes_matched": _list("notes", _made("NoteMatch", Relevance, score=int, rank=float)),
-    "quarantined": _list("memories"),
-    "reached": _list("reached"),
-    "runs": _list("runs"),
-    "sightings": {"id": str, "sightings": _each(_Returned)},
-    "skills_found": _list("skills"),
-    "skills_listed": _list("skills"),
+    "notes_matched": {RESULTS: _each(_made("NoteMatch", Relevance, score=int, rank=float))},
+    "sightings": {"id": str},
     "stats": {"total_memories": int, "total_skills": int, "status": str,
               "by_status": dict[str, int]},
-    "stored_many": {"memories": _each(_Returned)},
-    "traces_listed": _list("traces", faults=list[Fault]),
-    "traces_similar": _list("matches"),
+    "traces_listed": {"faults": list[Fault]},
     "unlinked": {"removed": bool},
-    "verdicts": {"ok": bool, "chains": _each(_SOUND | _BROKEN)},
+    "verdicts": {RESULTS: _each(_SOUND | _BROKEN), "ok": bool},
 }  # fmt: skip
 
 
 def answer(operation: Operation, components: Schema) -> Schema:
     """Return the schema of what an operation answers, and add the records in it to the
-    components."""
+    components. A method that returns a list is answered as `render.output.items` makes it."""
     face, _, method = operation.method.rpartition(".")
-    record = _record(get_type_hints(getattr(_FACES[face], method))["return"])
-    parts = _ANSWERS.get(operation.view)
-    if parts is None:
+    kind = get_type_hints(getattr(_FACES[face], method))["return"]
+    record = _record(kind)
+    is_list, *members = (
+        issubclass(get_origin(one) or one, list) for one in (kind, *get_args(kind))
+    )
+    listed = {"count": int, RESULTS: _each(record)} if is_list or any(members) else {}
+    if not (parts := listed | _ANSWERS.get(operation.view, {})):
         return _schema(record, components)
-    own = {name: _each(record) for name, kind in parts.items() if kind == _each(_Returned)}
-    return _schema(_made(f"{_camel(operation)}Answer", **(parts | own)), components)
+    whole = _schema(_made(f"{_camel(operation)}Answer", **parts), components)
+    return {"anyOf": [_schema(record, components), whole]} if any(members) else whole
 
 
 def _record(kind: Any) -> Any:
@@ -467,7 +455,8 @@ def page(spec: Mapping[str, Any]) -> str:
 def _arguments(route: Mapping[str, Any]) -> str:
     bodies = route.get("requestBody", {}).get("content", {})
     answers = route["responses"]["200"]["content"]
-    listed = "".join(_listed(one["schema"]) for one in bodies.values())
+    schemas = [one["schema"] for one in bodies.values()]
+    listed = "<p>or</p>".join(_listed(one) for all_ in schemas for one in all_.get("oneOf", [all_]))
     answered = ", ".join(_type(one["schema"]) for one in answers.values())
     return f"<p>{escape(route['description'])}</p>{listed}<p>Answers {answered}.</p>"
 

@@ -10,7 +10,7 @@ const short = (hash) => html`<code title=${hash || ""}>${hash ? `${hash.slice(0,
 export default function Audit() {
   const load = useLoad(() => read("audit head"), []);
   return html`<${Title} note="Every change leaves a block. Each block seals the one before it, so that a later change is found.">Audit</${Title}>
-    <div><${Loaded} of=${load}>${({ heads }) => (heads.length ? html`<${Chains} heads=${heads} />`
+    <div><${Loaded} of=${load}>${({ results }) => (results.length ? html`<${Chains} heads=${results} />`
       : html`<${Card} class="card-empty"><${Empty}>There are no chains yet. The first change of the memory writes the first block.</${Empty}></${Card}>`)}</${Loaded}></div>
     <${Blocks} />`;
 }
@@ -29,7 +29,7 @@ function Chains({ heads }) {
       for (const head of heads) {
         setWorking(head.chain);
         const found = await read("audit verify", { agent_id: head.agent_id, recalls: head.kind === "recalls" });
-        const own = found.chains.find((one) => one.chain === head.chain);
+        const own = found.results.find((one) => one.chain === head.chain);
         setVerdicts((before) => ({ ...before, [head.chain]: own || { ok: false, number: head.number, reason: "the chain is gone" } }));
       }
     } finally {
@@ -80,10 +80,10 @@ function Blocks() {
   return html`<${Card} class="wide" title="Newest blocks">
     <div class="row controls"><${Choice} label="Chains" value=${kind} options=${[["", "All"], ["false", "Memories"], ["true", "Searches"]]} onChange=${setKind} />
       <label class="row"><span>Operation</span><select value=${operation} onChange=${(event) => setOperation(event.target.value)}>${OPERATIONS.map((one) => html`<option value=${one}>${one || "all"}</option>`)}</select></label></div>
-    <${Loaded} of=${load}>${({ blocks }) => html`<${Table} label="Newest blocks" rows=${blocks} empty="No block matches." columns=${[
+    <${Loaded} of=${load}>${({ results }) => html`<${Table} label="Newest blocks" rows=${results} empty="No block matches." columns=${[
         { title: "Time", cell: (one) => html`<${When} at=${one.timestamp} exact />` }, { title: "Block", class: "number", cell: (one) => one.number }, { title: "Operation", cell: (one) => one.operation_type },
         { title: "Agent", cell: (one) => html`<bdi>${visible(one.agent_id || "unknown")}</bdi>` }, { title: "About", cell: (one) => html`<div>${about(one)}</div>` }, { title: "Seal", cell: (one) => short(one.seal) }]} />
-      ${blocks.length === limit && html`<button class="button" type="button" onClick=${() => setLimit(limit + 50)}>Show more</button>`}`}</${Loaded}>
+      ${results.length === limit && html`<button class="button" type="button" onClick=${() => setLimit(limit + 50)}>Show more</button>`}`}</${Loaded}>
   </${Card}>`;
 }
 

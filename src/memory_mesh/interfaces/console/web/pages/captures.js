@@ -12,7 +12,7 @@ user: use port 9000 for now, 8000 is taken`;
 export default function Captures() {
   const load = async (after) => {
     const found = await read("list", { filter: "metadata.source_chunk IS NOT NULL", status: ["active", "superseded", "disputed", "quarantined"], limit: 50, after });
-    return { items: found.memories, next: found.next };
+    return { items: found.results, next: found.next };
   };
   return html`<${Title} note="Capture reads the transcripts of sessions and keeps the few statements that matter later.">Captures</${Title}>
     <${Card} title="Kept">

@@ -25,8 +25,8 @@ const Count = ({ number, label, href }) => html`<div class="card"><div class="bi
 
 function Newest() {
   const load = async (after) => {
-    const { memories, next } = await read("list", { limit: PAGE, after });
-    return { items: memories, next };
+    const { results, next } = await read("list", { limit: PAGE, after });
+    return { items: results, next };
   };
   return html`<${LongList} label="Newest memories" load=${load} height=${70} empty="Nothing is stored yet. Store a first memory with: memory-mesh store “…”" row=${(memory) => html`
     <${MemoryLink} id=${memory.id} title=${memory.content} />
@@ -37,7 +37,7 @@ function Newest() {
 function Waiting() {
   const load = useLoad(async () => {
     const [quarantined, conflicts] = await Promise.all([read("quarantined", { limit: 6 }), read("conflicts", { status: "pending" })]);
-    return { memories: quarantined.memories.slice(0, 5), more: quarantined.memories.length > 5, conflicts: conflicts.count };
+    return { memories: quarantined.results.slice(0, 5), more: quarantined.results.length > 5, conflicts: conflicts.count };
   });
   return html`<${Loaded} of=${load}>${(data) => html`
     ${!data.memories.length && !data.conflicts && html`<${Empty}>Nothing waits for a review.</${Empty}>`}

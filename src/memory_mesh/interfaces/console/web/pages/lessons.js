@@ -13,10 +13,10 @@ export default function Lessons({ route }) {
   const find = (text) => navigate("/lessons", { query: text }, { replace: true });
   return html`<${Title} note="A lesson is a rule that came from a failure. Agents get the rules that fit their task.">Lessons</${Title}>
     <${Filter} label="Find lessons" placeholder="A task, such as: deploy the shop" value=${query} onChange=${find} />
-    <${Loaded} of=${load}>${({ lessons }) => html`
-      ${!lessons.length && html`<${Card} class="card-empty"><${Empty}>${query ? "No lesson is relevant to this task." : html`No lesson was learnt yet. Record a failure with <code>memory-mesh distill --pattern …</code>, or let the heartbeat make lessons of recorded errors.`}</${Empty}></${Card}>`}
-      ${lessons.map((lesson) => html`<${Lesson} key=${lesson.memory_id} lesson=${lesson} />`)}
-      ${lessons.length === limit && html`<${Button} onClick=${() => setLimit(limit + MORE)}>Show more</${Button}>`}`}</${Loaded}>`;
+    <${Loaded} of=${load}>${({ results }) => html`
+      ${!results.length && html`<${Card} class="card-empty"><${Empty}>${query ? "No lesson is relevant to this task." : html`No lesson was learnt yet. Record a failure with <code>memory-mesh distill --pattern …</code>, or let the heartbeat make lessons of recorded errors.`}</${Empty}></${Card}>`}
+      ${results.map((lesson) => html`<${Lesson} key=${lesson.memory_id} lesson=${lesson} />`)}
+      ${results.length === limit && html`<${Button} onClick=${() => setLimit(limit + MORE)}>Show more</${Button}>`}`}</${Loaded}>`;
 }
 
 function Lesson({ lesson }) {

@@ -179,7 +179,7 @@ function Changes({ memory, again }) {
     again();
   };
   if (!load.data?.count) return null;
-  return html`<${Card} title="What changed" note=${count(load.data.count)}><ol class="items">${load.data.changes.map((change) => {
+  return html`<${Card} title="What changed" note=${count(load.data.count)}><ol class="items">${load.data.results.map((change) => {
     const undone = change.type === "both_hold";
     const sure = change.probability === 1;
     return html`<li key=${`${change.newer.id} ${change.older.id}`}><${MemoryLink} id=${change.newer.id} title=${change.newer.content} />

@@ -10,7 +10,7 @@ export default function Notes({ route }) {
   const load = useLoad(() => (task ? read("notes match", { task }) : read("notes list")), [task]);
   const faults = useLoad(() => read("notes lint"), []);
   const kept = useLoad(() => read("list", { filter: "category = 'note'", limit: 500 }), []);
-  const ids = useMemo(() => new Map((kept.data?.memories || []).map((one) => [`${one.metadata.file}#${one.metadata.section ?? 0}`, one])), [kept.data]);
+  const ids = useMemo(() => new Map((kept.data?.results || []).map((one) => [`${one.metadata.file}#${one.metadata.section ?? 0}`, one])), [kept.data]);
   const find = (text) => navigate("/notes", { task: text }, { replace: true });
   const sync = async () => {
     const done = await write("notes sync");
@@ -19,10 +19,10 @@ export default function Notes({ route }) {
   };
   return html`<${Title} note="A note is a section of a Markdown file that an agent gets when its task matches." actions=${html`<${Button} writes onClick=${sync}>Read the folder again</${Button}>`}>Notes</${Title}>
     <${Filter} label="Which notes does a task get?" placeholder="A task, such as: add a login page" value=${task} onChange=${find} />
-    ${faults.data?.faults.length > 0 && html`<${Faults} list=${faults.data.faults} />`}
-    <${Loaded} of=${load}>${({ notes }) => html`
-      ${!notes.length && html`<${Card} class="card-empty"><${Empty}>${task ? "No note matches this task." : html`There are no notes yet. Write Markdown files into the folder <code>notes_dir</code>, or run <code>memory-mesh notes add</code>.`}</${Empty}></${Card}>`}
-      ${notes.map((one) => html`<${Note} note=${one.note || one} match=${one.note && one} memory=${ids.get(`${(one.note || one).file}#${(one.note || one).section}`)} again=${kept.again} />`)}`}</${Loaded}>`;
+    ${faults.data?.results.length > 0 && html`<${Faults} list=${faults.data.results} />`}
+    <${Loaded} of=${load}>${({ results }) => html`
+      ${!results.length && html`<${Card} class="card-empty"><${Empty}>${task ? "No note matches this task." : html`There are no notes yet. Write Markdown files into the folder <code>notes_dir</code>, or run <code>memory-mesh notes add</code>.`}</${Empty}></${Card}>`}
+      ${results.map((one) => html`<${Note} note=${one.note || one} match=${one.note && one} memory=${ids.get(`${(one.note || one).file}#${(one.note || one).section}`)} again=${kept.again} />`)}`}</${Loaded}>`;
 }
 
 const Faults = ({ list }) => html`<${Card} title=${plural(list.length, "thing")} note="is wrong in the files; the other sections are used"><ul class="items">

@@ -61,12 +61,12 @@ export default function Review() {
 /** What waits: quarantined memories with their conflicts, and conflicts between memories that are both active. */
 async function waiting(limit) {
   const [quarantined, pending] = await Promise.all([read("quarantined", { limit: limit + 1 }), read("conflicts", { status: "pending" })]);
-  const memories = quarantined.memories.slice(0, limit);
-  const about = (id) => pending.conflicts.filter((conflict) => conflict.ref === id);
+  const memories = quarantined.results.slice(0, limit);
+  const about = (id) => pending.results.filter((conflict) => conflict.ref === id);
   const items = memories.map((memory) => ({ id: memory.id, memory, conflicts: about(memory.id) }));
-  const known = new Set(quarantined.memories.map((memory) => memory.id));
-  const more = quarantined.memories.length > limit;
-  const alone = more ? [] : pending.conflicts.filter((conflict) => !known.has(conflict.ref)).slice(0, limit);
+  const known = new Set(quarantined.results.map((memory) => memory.id));
+  const more = quarantined.results.length > limit;
+  const alone = more ? [] : pending.results.filter((conflict) => !known.has(conflict.ref)).slice(0, limit);
   return { items: [...items, ...alone.map((conflict) => ({ id: conflict.id, conflicts: [conflict] }))], more };
 }
 
@@ -114,7 +114,7 @@ function Decision({ item, state, chosen, choose, touched, decide, undo, elsewher
 async function decidedElsewhere(item, id) {
   try {
     const { memory } = await read("explain-memory", { memory_id: id });
-    if (item.memory ? memory.status === "quarantined" : (await read("conflicts", { status: "pending" })).conflicts.some((one) => one.id === item.id)) return null;
+    if (item.memory ? memory.status === "quarantined" : (await read("conflicts", { status: "pending" })).results.some((one) => one.id === item.id)) return null;
     return `Decided by someone else meanwhile; it is ${memory.status}.`;
   } catch (problem) {
     return problem.status === 404 ? "Erased by someone else meanwhile." : null;

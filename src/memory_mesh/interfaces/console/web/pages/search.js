@@ -58,8 +58,8 @@ function dayAfter(day) {
 
 function Browse({ args }) {
   const load = async (after) => {
-    const { memories, next } = await read("list", { ...selection(args), limit: 50, after });
-    return { items: memories, next };
+    const { results, next } = await read("list", { ...selection(args), limit: 50, after });
+    return { items: results, next };
   };
   return html`<${Card}><${LongList} label="Memories" load=${load} deps=${[JSON.stringify(args)]} height=${70} empty="Nothing is stored that fits these filters." row=${(memory) => html`
     <${MemoryLink} id=${memory.id} title=${memory.content} /><${About} memory=${memory} oneLine />`} /></${Card}>`;

@@ -13,10 +13,10 @@ export default function Skills({ route }) {
   const find = (text) => navigate("/skills", { query: text }, { replace: true });
   return html`<${Title} note="A skill tells an agent how to do something. Reliability rises by 0.1 with each success and falls by 0.2 with each failure.">Skills</${Title}>
     <${Filter} label="Find skills" placeholder="A task, such as: deploy the site" value=${query} onChange=${find} />
-    <${Loaded} of=${load}>${({ skills }) => html`
-      ${!skills.length && html`<${Card} class="card-empty"><${Empty}>${query ? "No skill fits this task." : html`There are no skills yet. Store one with <code>memory-mesh ingest-skill</code>, or set folders of skills in <code>skill_directories</code>.`}</${Empty}></${Card}>`}
-      ${skills.map((skill) => html`<${Skill} key=${skill.id} skill=${skill} again=${load.again} />`)}
-      ${skills.length === limit && html`<${Button} onClick=${() => setLimit(limit + MORE)}>Show more</${Button}>`}`}</${Loaded}>`;
+    <${Loaded} of=${load}>${({ results }) => html`
+      ${!results.length && html`<${Card} class="card-empty"><${Empty}>${query ? "No skill fits this task." : html`There are no skills yet. Store one with <code>memory-mesh ingest-skill</code>, or set folders of skills in <code>skill_directories</code>.`}</${Empty}></${Card}>`}
+      ${results.map((skill) => html`<${Skill} key=${skill.id} skill=${skill} again=${load.again} />`)}
+      ${results.length === limit && html`<${Button} onClick=${() => setLimit(limit + MORE)}>Show more</${Button}>`}`}</${Loaded}>`;
 }
 
 function Skill({ skill, again }) {

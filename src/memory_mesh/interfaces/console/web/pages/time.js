@@ -17,9 +17,9 @@ export default function Time({ route }) {
   return html`<${Title} note="Move the slider to see the memory as it was.">Time</${Title}>
     <${Loaded} of=${load}>${(data) => html`<${Slider} data=${data} kind=${kind} chosen=${chosen} go=${go} />
       <${Card} title=${chosen ? `On ${dayOf(chosen)}` : "Now"} note=${`${plural(data.count, "memory", "memories")} ${kind === "as_of" ? "true" : "known"}${chosen ? " then" : ""}`} aria-live="polite" aria-busy=${load.busy}>
-        ${!data.memories.length && html`<p class="empty">${chosen ? "Nothing was stored by then. Move the slider to the right." : "The memory is empty. Store something, and it appears here."}</p>`}
-        <ul class="items">${data.memories.map((one) => html`<${Line} key=${one.id} one=${one} />`)}</ul>
-        ${data.memories.length === limit && html`<button class="button" type="button" onClick=${() => setLimit(limit + 100)}>Show more</button>`}
+        ${!data.results.length && html`<p class="empty">${chosen ? "Nothing was stored by then. Move the slider to the right." : "The memory is empty. Store something, and it appears here."}</p>`}
+        <ul class="items">${data.results.map((one) => html`<${Line} key=${one.id} one=${one} />`)}</ul>
+        ${data.results.length === limit && html`<button class="button" type="button" onClick=${() => setLimit(limit + 100)}>Show more</button>`}
       </${Card}>`}</${Loaded}>`;
 }
 

@@ -23,8 +23,8 @@ function List({ route }) {
       ${data.faults?.length > 0 && html`<${ProblemBox} problem=${{ what: `${plural(data.faults.length, "section")} of the files cannot be read.`, remedy: data.faults.map((one) => `${one.file}:${one.line}: ${one.what}`).join("\n") }} />`}
       <${Card} title=${goal ? "Similar runs" : archived ? "Archived runs" : "Runs"} note=${data.count}>
         ${!data.count && html`<${Empty}>${goal ? "No earlier run had a similar goal." : archived ? "Nothing is archived yet." : html`No run was recorded yet. Try <code>memory-mesh trace record --goal "Say hello" -- echo hello</code>.`}</${Empty}>`}
-        <ul class="items">${(data.traces || data.matches).map((one) => html`<${Run} key=${one.trace_id} run=${one} />`)}</ul>
-        ${data.traces?.length === limit && html`<${Button} onClick=${() => setLimit(limit + MORE)}>Show more</${Button}>`}
+        <ul class="items">${data.results.map((one) => html`<${Run} key=${one.trace_id} run=${one} />`)}</ul>
+        ${!goal && data.results.length === limit && html`<${Button} onClick=${() => setLimit(limit + MORE)}>Show more</${Button}>`}
       </${Card}>`}</${Loaded}></div>
     ${!goal && html`<${Learnings} />`}`;
 }
@@ -44,7 +44,7 @@ function Learnings() {
     load.again();
   };
   return html`<${Card} title="Learnings" note="what runs with similar goals have in common">
-    <div><${Loaded} of=${load}>${({ memories }) => (memories.length ? html`<ul class="items">${memories.map((one) => html`<li><details><summary data-item><bdi class="clamp">${visible(one.content.split("\n", 1)[0].replace(/^# Learning: /, ""))}</bdi></summary>
+    <div><${Loaded} of=${load}>${({ results }) => (results.length ? html`<ul class="items">${results.map((one) => html`<li><details><summary data-item><bdi class="clamp">${visible(one.content.split("\n", 1)[0].replace(/^# Learning: /, ""))}</bdi></summary>
         <div class="inside"><${Text} limit=${1500}>${one.content.split("\n").slice(1).join("\n").trim()}</${Text}><p><${MemoryLink} id=${one.id} title="Open the memory" /></p></div></details></li>`)}</ul>`
       : html`<${Empty}>Two runs with a similar goal are needed before something is learnt from them.</${Empty}>`)}</${Loaded}></div>
     <div class="actions"><${Button} writes onClick=${draw}>Learn from the runs now</${Button}></div>
