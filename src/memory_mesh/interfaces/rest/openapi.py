@@ -128,7 +128,8 @@ def described(operation: Operation, method: str) -> dict[str, Any]:
         extra = {"parameters": [*query, *_SCOPE]}
     else:
         for one in schema["properties"].values():
-            if (value := one.get("items", one)).get("type") == "object":
+            value = one.get("items", one)
+            if value.get("type") == "object" and "properties" not in value:
                 value["$ref"] = f"{_COMPONENTS}JsonObject"
         extra = {
             "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
