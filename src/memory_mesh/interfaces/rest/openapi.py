@@ -50,12 +50,19 @@ from memory_mesh.interfaces.verbs import (
 
 # --- routes ---
 
-_SHAPE = {"$ref": "#/components/schemas/Problem"}
-_PROBLEM = {"description": "An error", "content": {"application/problem+json": {"schema": _SHAPE}}}
+_COMPONENTS = "#/components/schemas/"
+_PROBLEM = {
+    "description": "An error",
+    "content": {"application/problem+json": {"schema": {"$ref": f"{_COMPONENTS}Problem"}}},
+}
 _STATUS: Schema = {
     "type": "object", "required": ["status"], "properties": {"status": {"type": "string"}},
     "additionalProperties": False,
 }  # fmt: skip
+_STATUS_ANSWER = {
+    "description": "The answer",
+    "content": {"application/json": {"schema": {"$ref": f"{_COMPONENTS}ServerStatus"}}},
+}
 _PLAIN_TEXT = {"schema": {"type": "string"}}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"\S"}
 _ABOUT = {
@@ -143,10 +150,10 @@ def described(operation: Operation, method: str, options: Options) -> dict[str, 
     }
 
 
-def plain(name: str, summary: str) -> dict[str, Any]:
+def plain(name: str, summary: str, *statuses: int) -> dict[str, Any]:
     """Return what FastAPI is told about a route without arguments that needs no token."""
     return {"summary": summary, "operation_id": name, "tags": ["Server"], "response_class": Json,
-            "responses": {200: _json(_STATUS), 503: _json(_STATUS), "default": _PROBLEM},
+            "responses": {**dict.fromkeys(statuses, _STATUS_ANSWER), "default": _PROBLEM},
             "openapi_extra": {"security": []}}  # fmt: skip
 
 
@@ -156,7 +163,7 @@ def complete(app: FastAPI) -> None:
 
     def whole() -> dict[str, Any]:
         schema = made()  # FastAPI makes it once
-        components: Schema = {"Problem": SCHEMA}
+        components: Schema = {"Problem": SCHEMA, "ServerStatus": _STATUS}
         for operation in remote.exposed(Interface.REST):
             answered = _json(answer(operation, components))
             for route in schema["paths"][path_of(operation)].values():
@@ -165,9 +172,13 @@ def complete(app: FastAPI) -> None:
             for one in route.values():
                 one["description"] = one["summary"]
                 one["summary"] = one["summary"].partition(". ")[0].removesuffix(".")
-        bearer = {"type": "http", "scheme": "bearer"}
-        schema["components"] = {"schemas": components, "securitySchemes": {"bearer": bearer}}
-        return schema
+        return {
+            **schema,
+            "components": {
+                "schemas": components,
+                "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+            },
+        }
 
     app.openapi = cache(whole)  # type: ignore[method-assign]  # as FastAPI documents it
 
@@ -194,25 +205,21 @@ METRICS: dict[str, Any] = {
     "responses": {200: {"description": "The metrics", "content": {"text/plain": _PLAIN_TEXT}},
                   "default": _PROBLEM},
 }  # fmt: skip
-_EVENT: Schema = {
-    "type": "object", "required": ["event", "data"],
-    "properties": {
-        "event": {"enum": ["progress", "done", "error"]},
-        "data": {"type": "string", "contentMediaType": "application/json"},
-    },
-}  # fmt: skip
+# Client generators take a body without a media type of their own as a file only if it is binary.
+_LINES = {"schema": {"type": "string", "format": "binary"}}
 INGEST: dict[str, Any] = {
     ("summary"): "Store a stream of memories, one JSON value a line, and report progress as "
                  "server-sent events.",
     "operation_id": "ingest", "tags": [STORE], "response_class": Events,
     "responses": {
-        200: {"description": "Events: progress after each durable batch, then done or error",
-              "content": {"text/event-stream": {"schema": _EVENT}}},
+        200: {"description": "Events with JSON: progress after each durable batch, then done or "
+                             "error",
+              "content": {"text/event-stream": _PLAIN_TEXT}},
         "default": _PROBLEM,
     },
     "openapi_extra": {
         "parameters": [*_SCOPE, _KEY],
-        "requestBody": {"required": True, "content": {"application/x-ndjson": _PLAIN_TEXT}},
+        "requestBody": {"required": True, "content": {"application/x-ndjson": _LINES}},
     },
 }  # fmt: skip
 
@@ -289,10 +296,20 @@ def _arguments_of(operation: Operation, options: Options) -> Any:
     return {
         **schema,
         "properties": {
-            name: about | _RULES.get(f"{operation.name} {name}", _RULES.get(name, {}))
+            name: _named(about | _RULES.get(f"{operation.name} {name}", _RULES.get(name, {})))
             for name, about in schema["properties"].items()
         },
     }
+
+
+def _named(about: Schema) -> Schema:
+    """Return the schema of a parameter; that of any object has a name, so that clients have one
+    type for all of them."""
+    items: Any = about.get("items", about)
+    if items.get("type") != "object" or items.keys() & {"properties", "if"}:
+        return about
+    named = {**items, "$ref": f"{_COMPONENTS}JsonObject"}
+    return {**about, "items": named} if "items" in about else named
 
 
 # --- answers ---
@@ -302,6 +319,7 @@ _FACES: Mapping[str, type] = {
     "traces": MemoryTraces,
 }  # fmt: skip
 _NAMES = {TraceStep: "TraceStep"}  # of two records with one name
+_MAPS = {"any": "JsonObject", "integer": "Counts", "number": "Numbers", "string": "Texts"}
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -314,8 +332,7 @@ def _fields(record: Any) -> dict[str, Any]:
 def _made(name: str, *bases: type, **more: Any) -> Any:
     """Return a record with the fields of others and further ones. None takes a field away."""
     found = {part: kind for base in bases for part, kind in _fields(base).items()} | more
-    given = {part: kind for part, kind in found.items() if kind is not None}
-    return TypedDict(name, given)  # type: ignore[operator]
+    return TypedDict(name, {part: kind for part, kind in found.items() if kind is not None})  # type: ignore[operator]
 
 
 def _each(item: Any) -> Any:
@@ -379,8 +396,9 @@ def _record(kind: Any) -> Any:
     """Return the first record in a type, such as that of a list or of a class of lists."""
     if is_dataclass(kind):
         return kind
-    inner = (*get_args(kind), *getattr(kind, "__orig_bases__", ()))
-    return next(filter(None, map(_record, inner)), None)
+    return next(
+        filter(None, map(_record, (*get_args(kind), *getattr(kind, "__orig_bases__", ())))), None
+    )
 
 
 def _schema(kind: Any, components: Schema) -> Schema:
@@ -396,13 +414,21 @@ def _schema(kind: Any, components: Schema) -> Schema:
     if issubclass(origin, Enum):
         return {"type": "string", "enum": [str(one.value) for one in origin]}
     if issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": _schema(inner[1], components)}
+        return _map(_schema(inner[1], components), components)
     if origin in _SCALARS:
         return {"type": _SCALARS[origin]}
-    items: Schema = {"type": "array", "items": _schema(inner[0], components)}
-    if origin is tuple and Ellipsis not in inner:  # such as a pair of ids
-        items |= {"minItems": len(inner), "maxItems": len(inner)}
-    return items
+    is_pair = origin is tuple and Ellipsis not in inner  # such as of ids
+    length = {"minItems": len(inner), "maxItems": len(inner)} if is_pair else {}
+    return {"type": "array", "items": _schema(inner[0], components), **length}
+
+
+def _map(values: Schema, components: Schema) -> Schema:
+    """Return a reference to the schema of objects with any names, so that clients have one type
+    for all of them."""
+    kind = values.get("type") or str(values.get("$ref", "any")).rpartition("/")[2]
+    name = _MAPS.get(str(kind), f"{kind}s")
+    components[name] = {"type": "object", "additionalProperties": values}
+    return {"$ref": f"{_COMPONENTS}{name}"}
 
 
 def _reference(record: Any, components: Schema) -> Schema:
@@ -418,7 +444,7 @@ def _reference(record: Any, components: Schema) -> Schema:
             "required": [one for one, kind in found.items() if NoneType not in get_args(kind)],
             "additionalProperties": False,
         }
-    return {"$ref": f"#/components/schemas/{name}"}
+    return {"$ref": f"{_COMPONENTS}{name}"}
 
 
 def _camel(operation: Operation) -> str:
@@ -438,34 +464,29 @@ def page(spec: Mapping[str, Any]) -> str:
     ]
     for tag in spec["tags"]:
         lines.append(f"<h2>{tag['name']}</h2><p>{escape(tag['description'])}</p>")
-        routes = [
-            (path, methods, next(reversed(methods.values())))  # that with a body, if there is one
-            for path, methods in spec["paths"].items()
-        ]
-        for path, methods, route in routes:
+        for path, methods in spec["paths"].items():
+            route = next(reversed(methods.values()))  # that with a body, if there is one
             if tag["name"] in route["tags"]:
                 names = " ".join(sorted(map(str.upper, methods)))
                 lines.append(f"<h3><code>{names} {path}</code></h3>{_arguments(route)}")
-    for name, schema in spec["components"]["schemas"].items():
-        about = escape(schema.get("description", ""))
-        lines.append(f"<h3 id={name}>{name}</h3><p>{about}</p>{_listed(schema)}")
+    lines += (
+        f"<h3 id={name}>{name}</h3><p>{escape(schema.get('description', ''))}</p>{_listed(schema)}"
+        for name, schema in spec["components"]["schemas"].items()
+    )
     return "\n".join(lines)
 
 
 def _arguments(route: Mapping[str, Any]) -> str:
-    bodies = route.get("requestBody", {}).get("content", {})
-    answers = route["responses"]["200"]["content"]
-    schemas = [one["schema"] for one in bodies.values()]
-    listed = "<p>or</p>".join(_listed(one) for all_ in schemas for one in all_.get("oneOf", [all_]))
-    answered = ", ".join(_type(one["schema"]) for one in answers.values())
+    contents = route.get("requestBody", {}).get("content", {}), route["responses"]["200"]["content"]
+    bodies, answers = ([one["schema"] for one in content.values()] for content in contents)
+    listed, answered = "".join(map(_listed, bodies)), ", ".join(map(_type, answers))
     return f"<p>{escape(route['description'])}</p>{listed}<p>Answers {answered}.</p>"
 
 
 def _listed(schema: Mapping[str, Any]) -> str:
-    required = schema.get("required", ())
     rows = (
-        f"<li><b>{name}</b>{' (required)' if name in required else ''}: {_type(one)}. "
-        f"{escape(one.get('description', ''))}</li>"
+        f"<li><b>{name}</b>{' (required)' if name in schema.get('required', ()) else ''}: "
+        f"{_type(one)}. {escape(one.get('description', ''))}</li>"
         for name, one in schema.get("properties", {}).items()
     )
     return f"<ul>{''.join(rows)}</ul>"
