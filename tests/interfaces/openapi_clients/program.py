@@ -33,6 +33,7 @@ from memory_mesh_client.models import (
     ForgetBody,
     GetBody,
     GraphStoreBody,
+    GraphStoreBodyClaim,
     HistoryBody,
     JsonObject,
     LaneFindBody,
@@ -48,6 +49,7 @@ from memory_mesh_client.models import (
     StatsBody,
     StoreBody,
     StoreManyBody,
+    StoreManyBodyItemsItem,
     UpdateBody,
 )
 from memory_mesh_client.types import UNSET, File
@@ -69,8 +71,15 @@ def refused(answer: object) -> list[object]:
     return [answer.type_.rpartition(":")[2], answer.status, bool(answer.what)]
 
 
+def one(answer: object) -> MemoryRecord:
+    """Return the memory that was stored; of messages there would be a list."""
+    if not isinstance(answer, MemoryRecord):
+        raise TypeError(answer)
+    return answer
+
+
 def listed(answer: ListAnswer) -> list[MemoryRecord]:
-    return answer.memories
+    return answer.results
 
 
 def contents(memories: list[MemoryRecord] | list[SearchResult]) -> list[str]:
@@ -81,9 +90,13 @@ def metadata(**values: object) -> JsonObject:
     return JsonObject.from_dict(values)
 
 
+def item(content: str) -> StoreManyBodyItemsItem:
+    return StoreManyBodyItemsItem.from_dict({"content": content})
+
+
 def use(client: AuthenticatedClient) -> dict[str, object]:
     """Return what each operation answered, under its name."""
-    key = answered(
+    key = one(
         store.sync(
             client=client,
             body=StoreBody(
@@ -94,7 +107,7 @@ def use(client: AuthenticatedClient) -> dict[str, object]:
             idempotency_key="once",
         )
     )
-    tea = answered(
+    tea = one(
         store.sync(client=client, body=StoreBody(content="Ana drinks green tea.", type_="global"))
     )
     found = answered(
@@ -126,14 +139,14 @@ def use(client: AuthenticatedClient) -> dict[str, object]:
             ),
         )
     )
-    changes = answered(history.sync(client=client, body=HistoryBody(id=key.id))).changes
+    changes = answered(history.sync(client=client, body=HistoryBody(id=key.id))).results
     pinned = answered(pin.sync(client=client, body=PinBody(id=key.id)))
     page = answered(list_by_query.sync(client=client, limit=1))
     rest = answered(list_by_query.sync(client=client, limit=5, after=page.next_))
     both = answered(
         store_many.sync(
             client=client,
-            body=StoreManyBody(items=[metadata(content="One of many."), metadata(content="Two.")]),
+            body=StoreManyBody(items=[item("One of many."), item("Two.")]),
         )
     )
     lines = b'"A line of a stream."\n{"content": "Another line.", "key": "lines/2"}\n'
@@ -143,7 +156,7 @@ def use(client: AuthenticatedClient) -> dict[str, object]:
             client=client,
             body=GraphStoreBody(
                 text="The office is in Berlin.",
-                claim=metadata(subject="office", predicate="located_in", value="Berlin"),
+                claim=GraphStoreBodyClaim(subject="office", predicate="located_in", value="Berlin"),
             ),
         )
     )
@@ -164,7 +177,7 @@ def use(client: AuthenticatedClient) -> dict[str, object]:
     verified = answered(audit_verify.sync(client=client, body=AuditVerifyBody()))
     counts = answered(stats.sync(client=client, body=StatsBody()))
     erased = answered(forget.sync(client=client, body=ForgetBody(id=tea.id, verify=True)))
-    answered(delete.sync(client=client, body=DeleteBody(id=both.memories[0].id)))
+    answered(delete.sync(client=client, body=DeleteBody(id=both.results[0].id)))
     left = answered(list_by_query.sync(client=client))
     return {
         "store": [
@@ -182,7 +195,7 @@ def use(client: AuthenticatedClient) -> dict[str, object]:
         "history": [[change.action, change.why or None] for change in changes],
         "pin": pinned.pinned,
         "pages": [len(listed(page)), bool(page.next_), len(listed(rest)), bool(rest.next_)],
-        "store_many": contents(both.memories),
+        "store_many": contents(both.results),
         "ingest": [line for line in events.splitlines() if line.startswith("event:")],
         "graph_store": [claimed.is_new, claimed.memory.content, claimed.conflicts],
         "claim": [claim.claim.value if claim.claim else None, claim.trust.value > 0],
@@ -190,7 +203,7 @@ def use(client: AuthenticatedClient) -> dict[str, object]:
         "judge": [len(judged.kept), judged.not_kept[0].text],
         "context": "Fridays" in prompt.text,
         "explain": "keywords" in why.answers[0].channels,
-        "verify": [verified.ok, all(isinstance(chain, SoundChain) for chain in verified.chains)],
+        "verify": [verified.ok, all(isinstance(chain, SoundChain) for chain in verified.results)],
         "stats": [counts.total_memories, counts.by_status["active"]],
         "forget": [
             len(erased.memories),

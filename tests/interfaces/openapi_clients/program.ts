@@ -26,7 +26,16 @@ async function refused(call: Promise<{ data?: unknown; error?: Problem }>) {
   return [error.type.split(":").pop(), error.status, error.what !== undefined];
 }
 
-const listed = (answer: Schemas["ListAnswer"]): Memory[] => answer.memories;
+/** Return the memory that was stored; of messages there would be a list. */
+async function one(
+  call: Promise<{ data?: Memory | { results: Memory[] }; error?: Problem }>,
+): Promise<Memory> {
+  const answer = await answered(call);
+  if ("results" in answer) throw new Error("there are several");
+  return answer;
+}
+
+const listed = (answer: Schemas["ListAnswer"]): Memory[] => answer.results;
 
 const contents = (memories: { content: string }[]): string[] =>
   memories.map((memory) => memory.content).sort();
@@ -34,7 +43,7 @@ const contents = (memories: { content: string }[]): string[] =>
 /** Return what each operation answered, under its name. */
 async function use(baseUrl: string, token: string) {
   const client = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${token}` } });
-  const key = await answered(
+  const key = await one(
     client.POST("/v1/store", {
       params: { header: { "Idempotency-Key": "once" } },
       body: {
@@ -44,7 +53,7 @@ async function use(baseUrl: string, token: string) {
       },
     }),
   );
-  const tea = await answered(
+  const tea = await one(
     client.POST("/v1/store", { body: { content: "Ana drinks green tea.", type: "global" } }),
   );
   const found = await answered(
@@ -76,7 +85,7 @@ async function use(baseUrl: string, token: string) {
       },
     }),
   );
-  const { changes } = await answered(client.POST("/v1/history", { body: { id: key.id } }));
+  const changes = await answered(client.POST("/v1/history", { body: { id: key.id } }));
   const pinned = await answered(client.POST("/v1/pin", { body: { id: key.id } }));
   const page = await answered(client.GET("/v1/list", { params: { query: { limit: 1 } } }));
   const rest = await answered(
@@ -122,7 +131,7 @@ async function use(baseUrl: string, token: string) {
   const verified = await answered(client.POST("/v1/audit/verify", { body: {} }));
   const counts = await answered(client.POST("/v1/stats", { body: {} }));
   const erased = await answered(client.POST("/v1/forget", { body: { id: tea.id, verify: true } }));
-  await answered(client.POST("/v1/delete", { body: { id: both.memories[0].id } }));
+  await answered(client.POST("/v1/delete", { body: { id: both.results[0].id } }));
   const left = await answered(client.GET("/v1/list"));
   const text = await answered(client.GET("/metrics", { parseAs: "text" }));
   return {
@@ -132,7 +141,7 @@ async function use(baseUrl: string, token: string) {
     queried: contents(queried.results),
     get: [stored.id === key.id, stored.status, stored.valid_until === undefined],
     update: [changed.content, changed.metadata.source, changed.revision > key.revision],
-    history: changes.map((change) => [change.action, change.why ?? null]),
+    history: changes.results.map((change) => [change.action, change.why ?? null]),
     pin: pinned.pinned,
     pages: [
       listed(page).length,
@@ -140,7 +149,7 @@ async function use(baseUrl: string, token: string) {
       listed(rest).length,
       rest.next !== undefined,
     ],
-    store_many: contents(both.memories),
+    store_many: contents(both.results),
     ingest: events.split("\n").filter((line) => line.startsWith("event:")),
     graph_store: [claimed.is_new, claimed.memory.content, claimed.conflicts],
     claim: [claim.claim?.value ?? null, claim.trust.value > 0],
@@ -148,7 +157,7 @@ async function use(baseUrl: string, token: string) {
     judge: [judged.kept.length, judged.not_kept[0].text],
     context: prompt.text.includes("Fridays"),
     explain: "keywords" in why.answers[0].channels,
-    verify: [verified.ok, verified.chains.every((chain) => chain.ok)],
+    verify: [verified.ok, verified.results.every((chain) => chain.ok)],
     stats: [counts.total_memories, counts.by_status.active],
     forget: [erased.memories.length, erased.memories[0] === tea.id, erased.check?.rows_left],
     left: contents(listed(left)),

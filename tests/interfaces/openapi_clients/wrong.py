@@ -9,7 +9,7 @@ client = AuthenticatedClient(base_url="http://localhost:8710", token="")
 store.sync(client=client, body=SearchBody(query="tea"))  # wrong body
 store.sync(client=client, body=StoreBody(contents="tea"))  # wrong name of an argument
 store.sync(client=client, body=StoreBody(content="tea", tags="drinks"))  # wrong type
-store.sync(client=client, body=StoreBody())  # an argument is missing
+search.sync(client=client, body=SearchBody())  # an argument is missing
 search.sync(client=client, body=SearchBody(query="tea", mode="exact"))  # wrong choice
 list_by_query.sync(client=client, limits=1)  # wrong name in a query
 answer = search.sync(client=client, body=SearchBody(query="tea"))

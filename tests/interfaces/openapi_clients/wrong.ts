@@ -6,9 +6,9 @@ import type { paths } from "./schema.js";
 const client = createClient<paths>({ baseUrl: "http://localhost:8710" });
 await client.POST("/v1/serach", { body: { query: "tea" } }); // wrong path
 await client.GET("/v1/store", { params: { query: { content: "tea" } } }); // wrong method
-await client.POST("/v1/store", { body: { contents: "tea" } }); // wrong name of an argument
+await client.POST("/v1/search", { body: { question: "tea" } }); // wrong name of an argument
 await client.POST("/v1/store", { body: { content: "tea", tags: "drinks" } }); // wrong type
-await client.POST("/v1/store", { body: {} }); // an argument is missing
+await client.POST("/v1/search", { body: {} }); // an argument is missing
 await client.POST("/v1/search", { body: { query: "tea", mode: "exact" } }); // wrong choice
 await client.GET("/v1/list", { params: { query: { limits: 1 } } }); // wrong name in a query
 const { data, error } = await client.POST("/v1/search", { body: { query: "tea" } });

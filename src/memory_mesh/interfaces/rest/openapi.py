@@ -59,10 +59,13 @@ _STATUS: Schema = {
     "type": "object", "required": ["status"], "properties": {"status": {"type": "string"}},
     "additionalProperties": False,
 }  # fmt: skip
-_STATUS_ANSWER = {
+_STATUS_ANSWER: Schema = {
     "description": "The answer",
-    "content": {"application/json": {"schema": {"$ref": f"{_COMPONENTS}ServerStatus"}}},
-}
+    "content": {"application/json": {
+        # FastAPI would say that it is a text.
+        "schema": {"type": "object", "$ref": f"{_COMPONENTS}ServerStatus"},
+    }},
+}  # fmt: skip
 _PLAIN_TEXT = {"schema": {"type": "string"}}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"\S"}
 _ABOUT = {
@@ -231,6 +234,22 @@ INGEST: dict[str, Any] = {
 _TIME: Schema = {
     "type": ["string", "null"], "anyOf": [{"format": "date"}, {"format": "date-time"}]}  # fmt: skip
 _TEXT: Schema = {"type": "string", "pattern": r"\S", "maxLength": MAX_CHARS}
+_ITEM: Schema = {
+    "type": "object", "additionalProperties": True,
+    "if": {"required": ["role"]},  # a message, which may have further keys
+    "then": {"required": ["content"], "properties": {
+        "role": {"enum": ["user", "assistant", "system", "developer", "tool"]},
+        "content": {"type": ["string", "null"]},
+    }},
+    "else": {
+        "required": ["content"], "propertyNames": {"enum": ["content", "metadata", "key"]},
+        "properties": {
+            "content": {"type": "string", "pattern": r"\S"},
+            "metadata": {"type": ["object", "null"]},
+            "key": {"type": ["string", "null"], "maxLength": 500, "pattern": r"\S"},
+        },
+    },
+}  # fmt: skip
 # By the name of a parameter, or of its operation and it.
 _RULES: Mapping[str, Schema] = {
     "claim": {
@@ -254,22 +273,7 @@ _RULES: Mapping[str, Schema] = {
     **{f"{name} type": {"pattern": "^[a-z][a-z0-9_]{0,63}$", "not": {"enum": [*MADE_BY_US]}}
        for name in ("graph link", "graph unlink")},
     "provenance": {"properties": {"source": {"type": "string"}}},
-    "store-many items": {"items": {
-        "type": "object",
-        "if": {"required": ["role"]},  # a message, which may have further keys
-        "then": {"required": ["content"], "properties": {
-            "role": {"enum": ["user", "assistant", "system", "developer", "tool"]},
-            "content": {"type": ["string", "null"]},
-        }},
-        "else": {
-            "required": ["content"], "propertyNames": {"enum": ["content", "metadata", "key"]},
-            "properties": {
-                "content": {"type": "string", "pattern": r"\S"},
-                "metadata": {"type": ["object", "null"]},
-                "key": {"type": ["string", "null"], "maxLength": 500, "pattern": r"\S"},
-            },
-        },
-    }},
+    **{name: {"items": _ITEM} for name in ("store messages", "store-many items")},
     "when_to_use": {"minItems": 1},
     "yamo_text": {"format": "skill"},
 }  # fmt: skip
