@@ -470,7 +470,7 @@ def _captured(result: Mapping[str, Any] | None) -> Iterator[str]:
             yield f"| {score['pieces']} {names[name]} | {by} | {shares} |\n"
     counted = result["messages"]
     rows = [
-        [kind.replace("_", " "), each["messages"]]
+        [kind.replace("_", " "), f"{each['messages']}"]
         + [_percent(judge[kind]["kept"], judge[kind]["messages"]) for judge in counted.values()]
         for kind, each in counted["vectors"].items()
     ]
