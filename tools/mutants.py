@@ -40,7 +40,7 @@ STORE_TESTS = tuple(
     f"tests/stores/test_{name}.py" for name in ("contract", "where_sql", "state_machine")
 )
 ENGINES = "tests/engines/"  # all of these are deep
-SEARCHED_IN_ENGINE = ("index/remote", "index/paged")
+SEARCHED_IN_ENGINE = ("index/remote", "index/pool")
 CHECKED = Path("tests") / "mutants" / "checked.json"
 AT_ONCE = 2
 MAY_SURVIVE = 2
