@@ -309,7 +309,7 @@ def test_two_people_who_decide_the_same_conflict_are_told(
     fresh: Console, browser: "Browser"
 ) -> None:
     with watching(browser, fresh.url) as ana, watching(browser, fresh.url) as bob:
-        bob.expects("400")
+        bob.expects("409")
         ana.open("/review")
         bob.open("/review")
         decision(bob, "650 euros").get_by_label("Reason, for the history").fill(

@@ -38,8 +38,8 @@ def name_of(path: Path) -> str:
 def test_a_data_file_has_what_its_module_uses_and_nothing_else(path: Path) -> None:
     entries = entries_of(path)
     used = {*USE.findall(path.read_text("utf-8")), *REFERENCE.findall("".join(entries.values()))}
-    cues = {name for name in entries if name.startswith("cue_")}  # of capture, by their names
-    assert used | cues == entries.keys()
+    named = {name for name in entries if name.startswith(("cue_", "sign_"))}  # of capture
+    assert used | named == entries.keys()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
