@@ -58,6 +58,9 @@ PEM = (
         ("пароль: qwerty123", "пароль: [SECRET]"),
         ("密码是hunter2", "密码是[SECRET]"),
         ("password: 123456", "password: [SECRET]"),
+        ("export DB_PASSWORD=tr0ub4dor and call", "export DB_PASSWORD=[SECRET] and call"),
+        ("DB_PASSWORD=swordfish && psql", "DB_PASSWORD=[SECRET] && psql"),
+        ("password: tr0ub4dor and called me", "password: [SECRET] and called me"),
     ],
 )
 def test_what_is_called_a_secret_is_masked_and_its_name_stays(text: str, redacted: str) -> None:
@@ -139,6 +142,8 @@ def test_what_is_called_a_secret_is_masked_and_its_name_stays(text: str, redacte
             "secret santa is on 24 December 2024",
             "kind: Secret",
             "password: [SECRET]",
+            "self.password = password2 or None",
+            "let pw=stored || fallback",
         ),
     ],
 )

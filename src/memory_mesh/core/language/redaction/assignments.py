@@ -388,10 +388,10 @@ def _word_as_secret(text: str, name: Name, at: int, span: Span) -> Span | None:
         or not any(map(str.isalpha, value))
     ):
         return None
-    if _RE.code_after.match(text, span[1]) and not name.word.isupper():
-        return None
     written = text[name.start : name.end]
     tight = text[at - 1] == "=" and text[at - 2 : at - 1] not in ("=", " ")
+    if _in_code(text, value, span[1]) and not (tight and written.isupper()):
+        return None
     if tight and (
         written.isupper()
         or (name.is_password and (text[name.start - 1 : name.start] in "?&;." or "." in value))
@@ -545,9 +545,18 @@ def _code(text: str, name: Name, value: str, end: int, *, sentence: bool) -> boo
     literal = text[end - len(value) - 2] == ":" and any(map(str.isdigit, value.partition("(")[0]))
     if called(value) and not constant and not literal:
         return True
-    if not sentence and value.isidentifier() and _RE.code_after.match(text, end):
+    if not sentence and not constant and value.isidentifier() and _in_code(text, value, end):
         return True
     return variable(value)
+
+
+def _in_code(text: str, value: str, end: int) -> bool:
+    """Return whether an operator follows, as behind a variable: `password = given or default`. A
+    value with a digit right behind `=`, or behind a colon, is rather a secret before other words.
+    """
+    start = end - len(value)
+    spaced = text[start - 2 : start] == "= "
+    return (spaced or not any(map(str.isdigit, value))) and bool(_RE.code_after.match(text, end))
 
 
 PATTERNS = (Pattern("password_assignment", "SECRET", find_assignments, hints=STEMS),)
