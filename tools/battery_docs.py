@@ -1,4 +1,4 @@
-"""Write the tables of the two batteries into docs/internals/outgoing.md, or check that they are current.
+"""Write the tables of docs/internals/outgoing.md, or check that they are current.
 
 python tools/battery_docs.py [--check]
 """
