@@ -1,4 +1,4 @@
-"""Write the tables of the two batteries into docs/outgoing.md, or check that they are current.
+"""Write the tables of docs/internals/outgoing.md, or check that they are current.
 
 python tools/battery_docs.py [--check]
 """
@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "outgoing.md"
+PAGE = ROOT / "docs" / "internals" / "outgoing.md"
 BATTERIES = ("ssrf", "injection")
 
 
 def main() -> int:
     """Write the page, or with --check compare it; return 1 if it is stale."""
-    parser = argparse.ArgumentParser(description="Write the tables of docs/outgoing.md")
+    parser = argparse.ArgumentParser(description="Write the tables of docs/internals/outgoing.md")
     parser.add_argument(
         "--check", action="store_true", help="write nothing; fail if the page is stale"
     )
@@ -25,7 +25,7 @@ def main() -> int:
     for name in BATTERIES:
         new = _filled(new, name, _table(name))
     if arguments.check and new != old:
-        sys.stderr.write("docs/outgoing.md is stale; run python tools/battery_docs.py\n")
+        sys.stderr.write("docs/internals/outgoing.md is stale; run python tools/battery_docs.py\n")
         return 1
     if not arguments.check:
         PAGE.write_text(new, encoding="utf-8")

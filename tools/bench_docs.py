@@ -21,7 +21,8 @@ CONTEXT, LIFECYCLE = ROOT / "docs" / "context.md", ROOT / "docs" / "lifecycle.md
 CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
 TRACES, SCALE = ROOT / "docs" / "traces.md", ROOT / "docs" / "scale.md"
 REST, CONSOLE = ROOT / "docs" / "rest.md", ROOT / "docs" / "console.md"
-HYGIENE, SOAK = ROOT / "docs" / "hygiene.md", ROOT / "docs" / "internals" / "soak.md"
+HYGIENE = ROOT / "docs" / "internals" / "hygiene.md"
+SOAK = ROOT / "docs" / "internals" / "soak.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _SOAKED = ("resident_mb", "handles", "threads", "cpu_ms")
@@ -335,7 +336,7 @@ def _hygiene(result: Mapping[str, Any] | None) -> Iterator[str]:
         for row in rows
     ]
     yield f"{_table(['bad if', 'system', 'bad', 'controls', ''], shown)}\n"
-    yield "![bad trials by check and system](../bench/results/hygiene.svg)\n\n"
+    yield "![bad trials by check and system](../../bench/results/hygiene.svg)\n\n"
     yield "Measured by, and at which commit:\n\n"
     yield "".join(f"- `{part['command']}`, {_commit(part)}\n" for part in result["parts"]) + "\n"
 

@@ -1,4 +1,4 @@
-"""Generate docs/redaction.md from the patterns in the code, or check that it is current.
+"""Generate docs/internals/redaction.md from the patterns in the code, or check that it is current.
 
     python tools/redaction_docs.py [--check]
 
@@ -28,7 +28,7 @@ from memory_mesh.core.language.redaction import (
 )
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "redaction.md"
+PAGE = ROOT / "docs" / "internals" / "redaction.md"
 EXAMPLES = (
     ROOT / "src" / "memory_mesh" / "core" / "language" / "redaction" / "data" / "examples.toml"
 )
@@ -42,40 +42,21 @@ _ALPHABETS = {
 _SHOWN = 44  # characters of an example
 
 _INTRO = """\
-# Redaction
+# What redaction masks
 
-Generated from the code by `tools/redaction_docs.py`; a test checks that it is current. Edit the patterns, not this page.
+Generated from the code by `tools/redaction_docs.py`; a test checks that it is current. Edit the patterns, not this page. How to
+use redaction is on [its page](../redaction.md).
 
-Everything is redacted before it is written: content, metadata (keys too), tags, queries in recall blocks, log lines and error
-texts. Each finding of a pattern is replaced; the rest of the text is unchanged.
+A pseudonym is the start of an HMAC-SHA256 of the value under your key. It does not depend on spelling: e-mail addresses are
+compared without case, phone numbers in E.164 where libphonenumber knows them, cards, IBANs and ids without grouping, IP addresses
+in their shortest form. Secrets are compared exactly. A pseudonym has 32 bits: among about 9,000 values of one kind, the chance that
+two share a pseudonym is one percent.
 
-| mode | stored for `ann@example.org` |
-|---|---|
-| `mask` | `[EMAIL]` |
-| `pseudonym` | `[EMAIL:8 hex digits]`, the start of HMAC-SHA256 under your key |
+Of two overlapping findings, the longer wins, and of equal ones the more specific. If masking keeps uncovering more (only a text
+built for that does), the whole text becomes `[REDACTED]`.
 
-Under one key, the same value always becomes the same pseudonym. Another key gives other pseudonyms, and without the key they
-cannot be reversed. A pseudonym does not depend on spelling: e-mail addresses are compared without case, phone numbers in E.164
-where libphonenumber knows them, cards, IBANs and ids without grouping, IP addresses in their shortest form. Secrets are compared
-exactly. A pseudonym has 32 bits: among about 9,000 values of one kind, the chance that two share a pseudonym is one percent.
-
-The option `redaction_kinds` switches kinds off, for example `redaction_kinds = { ip = false }` in the home file; the file of a
-project cannot. A value that two kinds match stays masked while one of them is on. The kinds are KINDS.
-
-`redactions` counts what was masked by kind: in the memory that `add`, `add_many` or `update` returns, and in the result of
-`extract`. It is reported, not stored.
-
-In search, masks are not words: a masked query does not find memories by their masks. Pseudonyms are words: the same value is
-found again.
-
-Names given in the settings are replaced by their ids in both modes: as whole words, ignoring case, the longest first.
-
-In structured values a key is a cue: `{"password": "swordfish"}` and `{"phone": 4673395}` are redacted like the sentences
-`password: swordfish` and `phone: 4673395`. A redacted number becomes text. Keys that become equal are numbered, so that no value
-is lost.
-
-Redacting a redacted text changes nothing. Of two overlapping findings, the longer wins, and of equal ones the more specific. If
-masking keeps uncovering more (only a text built for that does), the whole text becomes `[REDACTED]`.
+The kinds are
+KINDS.
 
 ## Decisions
 """
@@ -184,7 +165,9 @@ def filled(text: str) -> str:
 
 def main() -> int:
     """Write the page, or with --check only report whether it is current."""
-    parser = argparse.ArgumentParser(description="Generate docs/redaction.md from the code")
+    parser = argparse.ArgumentParser(
+        description="Generate docs/internals/redaction.md from the code"
+    )
     parser.add_argument("--check", action="store_true")
     page = rendered()
     if not parser.parse_args().check:
@@ -192,13 +175,13 @@ def main() -> int:
         return 0
     if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page:
         return 0
-    print("docs/redaction.md is not current: run python tools/redaction_docs.py", file=sys.stderr)
+    print(f"{PAGE.relative_to(ROOT)} is not current: run tools/redaction_docs.py", file=sys.stderr)
     return 1
 
 
 def rendered() -> str:
     """Return the whole page."""
-    intro = _INTRO.replace("KINDS", "\n" + ", ".join(f"`{kind}`" for kind in KINDS))
+    intro = _INTRO.replace("KINDS", ", ".join(f"`{kind}`" for kind in KINDS))
     return "".join((intro, _DECISIONS, *_tables()))
 
 

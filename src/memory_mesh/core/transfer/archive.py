@@ -2,7 +2,7 @@
 
 The first line names the format, and the last one has the number of rows and a digest, so that a
 file that was cut is detected. Rows are ordered by kind, newest first, with sorted keys, so that
-stores with equal rows have equal archives. docs/transfer.md describes it.
+stores with equal rows have equal archives. docs/internals/exports.md describes it.
 """
 
 import json

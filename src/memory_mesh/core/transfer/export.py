@@ -1,8 +1,8 @@
 """The export of memories as lines of JSON.
 
-The first line names the format and its version; each further line is a memory. docs/transfer.md is
-the description of the format. A later version may add fields; this one refuses fields that it does
-not know, because an import must not lose them without a word.
+The first line names the format and its version; each further line is a memory.
+docs/internals/exports.md is the description of the format. A later version may add fields; this one
+refuses fields that it does not know, because an import must not lose them without a word.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Find personal data and secrets in a text and replace them by masks or keyed pseudonyms.
 
 `find` runs all patterns; `Redactor` writes the replacements. Redacting a redacted text changes
-nothing, any text is accepted, and the time grows linearly with its length. docs/redaction.md is
-generated from PATTERNS. This package must not import `core.errors`: every error masks its own text
-with `masked`.
+nothing, any text is accepted, and the time grows linearly with its length. The page
+docs/internals/redaction.md is generated from PATTERNS. This package must not import `core.errors`:
+every error masks its own text with `masked`.
 """
 
 import re
