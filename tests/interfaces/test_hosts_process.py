@@ -25,6 +25,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
         name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")
     }
     ours = {"HOME": str(tmp_path / "home"), "EMBEDDER": "none", "HOST_SECONDS": "60"}
+    ours["HOST_IDLE_SECONDS"] = "0"  # each hook answers by itself
     return {**kept, **{f"MEMORY_MESH_{name}": value for name, value in ours.items()}}
 
 
