@@ -122,6 +122,9 @@ def test_the_first_hook_starts_the_process_that_answers_the_next_ones(hosts: Hos
     hosts.run("store", KEY)
     assert KEY in hosts.hook().stdout
     pid = hosts.ready()["pid"]
+    if sys.platform == "linux":  # it writes no log
+        streams = {os.readlink(f"/proc/{pid}/fd/{number}") for number in range(3)}
+        assert streams == {os.devnull}
     assert hosts.answered == 0
     assert KEY in hosts.hook().stdout
     assert hosts.answered == 1
@@ -318,7 +321,7 @@ def test_between_hooks_no_file_of_the_store_is_open_and_another_store_takes_its_
     assert hosts.answered == 1  # it has closed the store: it serves one after the other
     if sys.platform == "linux":
         opened = [os.readlink(path) for path in Path(f"/proc/{process.pid}/fd").iterdir()]
-        assert opened
+        assert resident.path("lock") in opened
         assert [name for name in opened if str(hosts.folder) in name] == []
     shutil.rmtree(hosts.home)
     assert hosts.hook().stdout == "{}\n"
@@ -394,6 +397,20 @@ def test_a_system_without_such_sockets_does_without(
         == "hooks answer by themselves: this system has no socket for the process"
     )
     monkeypatch.undo()
+
+
+def test_a_working_folder_that_was_removed_is_reported_as_without_the_process(
+    hosts: Hosts,
+) -> None:
+    hosts.start()
+    (gone_folder := hosts.folder / "gone").mkdir()
+    code = f"import os; os.rmdir({str(gone_folder)!r}); import memory_mesh.__main__ as m; m.main()"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, "host", "claude-code", "session-start"],
+        cwd=gone_folder, input="{}", capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "{}\n")
+    assert "the working folder was removed" in done.stderr
 
 
 def test_input_that_comes_slowly_is_read_to_its_end(hosts: Hosts) -> None:

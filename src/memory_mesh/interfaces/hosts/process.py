@@ -131,7 +131,7 @@ class Process:
             if "status" in request:
                 _reply(connection, self._status())
                 return True
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, RecursionError):
             return True
         guard = Timer(_STUCK_SECONDS, os._exit, (1,))
         guard.daemon = True

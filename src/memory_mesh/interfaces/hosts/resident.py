@@ -117,13 +117,10 @@ def answer_hook(words: list[str], seen: Callable[[str], None]) -> dict[str, obje
     data, complete = _read(one_line=words[:1] == ["opencode"])
     sys.stdin = io.TextIOWrapper(io.BufferedReader(_Rest(data)))
     seen(text := data.decode(errors="surrogateescape"))
-    request: dict[str, object] = {
-        "words": ["host", *words],
-        "text": text,
-        "cwd": os.getcwd(),
-        "environ": dict(os.environ),
-    }
-    given = ask(request) if complete else None
+    given: dict[str, object] | None = None
+    with suppress(FileNotFoundError):  # the working folder was removed, which the settings report
+        request = {"words": ["host", *words], "text": text, "environ": dict(os.environ)}
+        given = ask({**request, "cwd": os.getcwd()}) if complete else None
     return given if given and given.keys() >= {"stdout", "stderr", "code"} else None
 
 
