@@ -298,7 +298,7 @@ def test_a_session_whose_recall_is_skipped_has_one_note_to_its_user(
     for session in ("s1", "s1", "s2", "s1", ""):
         for event in ("session-start", "user-prompt-submit"):
             said = hook(event, *words, prompt="When?", session_id=session)
-            notes.append("not a database" in json.loads(said.out).get("systemMessage", ""))
+            notes.append("not a SQLite database" in json.loads(said.out).get("systemMessage", ""))
     assert notes == [True, *[False] * 3, True, *[False] * 5]
     assert json.loads(hook("stop", *words, "--wait", session_id="s3").out) == {}
     assert (tmp_path / "home" / "host-noted.txt").stat().st_mode & 0o777 == 0o600

@@ -37,7 +37,7 @@ class Hosts:
         self.set(HOME=self.home, EMBEDDER="none", HOST_SECONDS="60")
         # The path of a socket has at most 100 characters.
         self.processes: list[subprocess.Popen[bytes]] = []
-        self.runtime = Path(tempfile.mkdtemp(prefix="mm-", dir="/tmp"))
+        self.runtime = Path(tempfile.mkdtemp(prefix="mm-"))
         patch.setenv("XDG_RUNTIME_DIR", str(self.runtime))
         patch.chdir(folder)
 

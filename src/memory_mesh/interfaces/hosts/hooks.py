@@ -50,6 +50,7 @@ def host(call: Call) -> Answer:
     """Answer one hook. The answer is written before the memory is closed."""
     hook = f"{_host(call)} {call.arguments['event']}"
     deadline = current(hook)
+    deadline.hook = hook
     try:
         given = _read(call)
         deadline.session_id = given.get("session_id", "")

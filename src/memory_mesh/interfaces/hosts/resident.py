@@ -47,7 +47,7 @@ def path(kind: str) -> str:
 
 def is_available() -> bool:
     """Return whether this system has what the process needs."""
-    if sys.platform == "win32" or not hasattr(socket, "AF_UNIX"):
+    if sys.platform == "win32":
         return False
     return os.path.isabs(folder()) and len(os.fsencode(path("socket"))) <= _MAX_PATH_BYTES
 
