@@ -99,19 +99,11 @@ class Process:
         asked = time.monotonic()
         while (left := asked + self._idle_seconds - time.monotonic()) > 0 and is_there():
             listening.settimeout(min(left, _POLL_SECONDS))
-            try:
+            with suppress(TimeoutError):
                 connection, _ = listening.accept()
-            except TimeoutError:
-                connection = None
-            if connection is not None:
-                go_on = False
-                try:
-                    go_on = self._serve_one(connection)
-                finally:
-                    if go_on:
-                        connection.close()
-                if not go_on:
+                if not self._serve_one(connection):
                     return connection
+                connection.close()
                 asked = time.monotonic()
             with suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:  # processes that captured, and have ended
