@@ -95,8 +95,9 @@ batteries: $(READY) $(LLM) ## tricks that the guard refuses, texts that no fence
 	$(BIN)/python tools/injection_battery.py
 	$(BIN)/python tools/real_model.py
 
-bench: $(READY) ## cold start, many users, speed, reflections, claims and, with DATA=folder of data sets, redaction; writes bench/results/
+bench: $(READY) ## cold start, hooks of agents, many users, speed, reflections, claims and, with DATA=folder of data sets, redaction; writes bench/results/
 	$(BIN)/python -m bench.coldstart
+	$(BIN)/python -m bench.hooks
 	$(BIN)/python -m bench.users
 	$(BIN)/python -m bench.speed $(if $(SIZES),--sizes $(SIZES))
 	$(BIN)/python -m bench.reflect $(if $(DATA),--data $(DATA))

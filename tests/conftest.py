@@ -101,6 +101,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if "MEMORY_MESH_HOME" not in os.environ:
         os.environ["MEMORY_MESH_HOME"] = home = tempfile.mkdtemp(prefix="memory-mesh-home-")
         config.add_cleanup(partial(shutil.rmtree, home))
+    # The first hook of a host starts a process, which ends when its folder is gone.
+    os.environ["XDG_RUNTIME_DIR"] = runtime = tempfile.mkdtemp(prefix="memory-mesh-run-")
+    config.add_cleanup(partial(shutil.rmtree, runtime))
     if config.getoption("--deep"):  # Hypothesis applies --hypothesis-profile after this
         settings.load_profile("deep")
     if examples := config.getoption("--examples"):

@@ -282,9 +282,12 @@ def comments(path: Path) -> Iterator[tuple[int, str]]:
 def test_only_settings_reads_the_environment() -> None:
     readers = users_of({"environ", "getenv", "environb"}, MODULES)
     # NO_COLOR and TERM are not our settings, and a command that only shows help does not load the
-    # settings.
+    # settings. A hook asks its process before it loads them, which takes over the environment.
     assert {found.split(":")[0] for found in readers} == {
         "api/settings.py",
+        "interfaces/hosts/deadline.py",
+        "interfaces/hosts/process.py",
+        "interfaces/hosts/resident.py",
         "interfaces/render/output.py",
     }
 
@@ -330,10 +333,18 @@ def test_only_the_floor_of_outgoing_calls_opens_connections() -> None:
         "ftplib",
         "smtplib",
     }
+    local = ("interfaces/hosts/process.py", "interfaces/hosts/resident.py")
     reached = {name(path): imported(path) & network for path in MODULES}
-    assert {path.split("/")[0] for path, found in reached.items() if found and path != LISTENS} == {
-        "net"
+    others = {path for path, found in reached.items() if found} - {LISTENS, *local}
+    assert {path.split("/")[0] for path in others} == {"net"}
+    attributes = {
+        node.attr
+        for path in local
+        for node in ast.walk(tree(PACKAGE / path))
+        if isinstance(node, ast.Attribute)
     }
+    assert {attribute for attribute in attributes if attribute.startswith("AF_")} == {"AF_UNIX"}
+    assert not attributes & {"create_connection", "create_server"}
     calls = {
         node.attr for node in ast.walk(tree(PACKAGE / LISTENS)) if isinstance(node, ast.Attribute)
     }

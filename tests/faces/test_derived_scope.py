@@ -193,7 +193,7 @@ DERIVING: dict[str, Verb] = {
     "trace archive": lambda mesh: each_project(mesh, lambda name: mesh.traces.archive(name)),
     "trace retention": lambda mesh: mesh.traces.retention(),
     "trace decisions": keep_decisions,
-    "host": capture,
+    "host claude-code": capture,
 }
 # These write what the caller gives, move whole memories, or change and erase them: no text comes
 # from another memory.
@@ -208,10 +208,11 @@ NOT_DERIVING = {
     "delete", "delete-all", "forget", "compact", "decay", "junk", "reembed", "import", "copy",
     "restore", "migrate", "postgres prepare", "postgres grant", "postgres distribute",
     "hooks retry", "audit log-all", "audit export-all", "audit anchor", "audit rekey",
-    "doctor-repair", "config trust", "config untrust", "model fetch", "model check", "init", "mcp",
-    "serve", "console", "token create", "token revoke",
+    "doctor-repair", "host stop", "config trust", "config untrust", "model fetch", "model check",
+    "init", "mcp", "serve", "console", "token create", "token revoke",
 }  # fmt: skip
-SAME = {"heartbeat-watch": "heartbeat"}  # the same jobs, again and again
+# The same jobs, again and again; another host.
+SAME = {"heartbeat-watch": "heartbeat", "host opencode": "host claude-code"}
 NONE = (None, "ann", None, None, "global")
 IN_P1, IN_P2 = (None, "ann", None, "p1", "global"), (None, "ann", None, "p2", "global")
 
@@ -227,7 +228,9 @@ def test_what_is_derived_is_found_by_its_words_and_its_sources(verb: str, tmp_pa
     """The control of the property: each verb derives something, and the test sees it."""
     world = World([IN_P1, IN_P1, IN_P1], tmp_path)
     reader = Reader(None, "ann", None, None)
-    if verb == "host":  # what the assistant repeats is not kept, so it says something new
+    if (
+        verb == "host claude-code"
+    ):  # what the assistant repeats is not kept, so it says something new
         new = "It turned out that the zanzibar server was slow because its disk was full."
         world.mesh(reader).lane.on_session_event(
             "session.idle", [{"role": "assistant", "content": new}]

@@ -196,7 +196,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "changes": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "junk": [],
         "eval": [], "unarchive": [archived()], "archive": [kept], "compress": [], "consolidate": [],
-        "links": [kept], "episodes": [], "init": [],
+        "links": [kept], "episodes": [], "init": [], "host stop": [],
         "notes add": ["Login", "--content", "Sessions end.", "--when", "login"], "notes list": [],
         "notes match": ["login"], "notes lint": [], "notes sync": [], "notes import": [],
         "notes extract": ["Done.", "--task", "x", "--agent-name", "a"],
@@ -210,8 +210,8 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
     # last ones print: see the next tests.
     others = {
         "model status", "model fetch", "migrate", "postgres prepare", "postgres grant",
-        "postgres distribute", "notes watch", "host", "mcp", "trace show", "trace decisions",
-        "serve", "console", "token revoke",
+        "postgres distribute", "notes watch", "host claude-code", "host opencode", "host status",
+        "mcp", "trace show", "trace decisions", "serve", "console", "token revoke",
         "completion", "context", "notes inject", "trace plan",
     }  # fmt: skip
     assert words.keys() == COMMANDS.keys() - others

@@ -49,7 +49,7 @@ def test_a_sound_store_passes_every_check(cli, store):
     said = cli("doctor")
     lines = said.out.splitlines()
     assert (said.code, said.err) == (0, "")
-    assert lines[0] == "[MemoryMesh] Doctor: 16 checks, all passed."
+    assert lines[0] == "[MemoryMesh] Doctor: 17 checks, all passed."
     assert [line.split()[:2] for line in lines[1:]] == [
         ["ok", name]
         for name in (
@@ -60,6 +60,7 @@ def test_a_sound_store_passes_every_check(cli, store):
             "permissions",
             "model",
             "llm",
+            "process",
             "space",
             "store",
             "pseudonyms",
@@ -123,7 +124,7 @@ def test_a_forged_store_fails_the_audit_and_the_block_is_named(cli, store, forge
     assert broken.keys() == {"audit"}
     assert "the chain of agent planner of user ana breaks at block " in broken["audit"]["detail"]
     assert reason in broken["audit"]["detail"]
-    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 16 checks, 1 failed.\n")
+    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 17 checks, 1 failed.\n")
 
 
 @pytest.mark.parametrize(
@@ -262,7 +263,7 @@ def test_a_store_of_the_published_model_is_told_of_the_newer_one_until_it_is_cha
     monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")
     assert advice() == ["run memory-mesh reembed to change the store to it"]
     said = cli("doctor")
-    assert said.out.startswith("[MemoryMesh] Doctor: 17 checks, all passed.\n")
+    assert said.out.startswith("[MemoryMesh] Doctor: 18 checks, all passed.\n")
     assert (
         f"vectors      of {PUBLISHED_MODEL}, which still works; memory-mesh/MiniLM-everyday-2 "
         "finds more; run"

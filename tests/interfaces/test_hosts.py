@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
+from memory_mesh.api.settings import home_folder
 from memory_mesh.core.language.capture import Transcript
+from memory_mesh.core.options import Options
 from memory_mesh.interfaces.hosts import EVENTS, deadline
 from memory_mesh.interfaces.hosts.install import HOSTS
 from memory_mesh.interfaces.verbs import parameters
@@ -257,7 +259,7 @@ def test_a_store_that_cannot_be_used_leaves_the_host_alone(
     (tmp_path / "notes.db").write_text("no database")
     for store, error in (("missing.db", ""), ("notes.db", "[MemoryMesh Error]")):
         said = hook("user-prompt-submit", None, "--store", store, prompt="When?")
-        assert said.out == "{}\n"
+        assert added(said) == ""
         assert said.err[:18] == error
     assert not (tmp_path / "missing.db").exists()
     assert "notes.db" in cli("doctor").out
@@ -269,7 +271,7 @@ def test_the_file_of_a_project_cannot_lead_a_hook_to_another_store(
     cli("store", KEY)
     (tmp_path / "memory-mesh.toml").write_text('store = "other.db"\n')
     said = hook("user-prompt-submit", prompt="When does the deploy key rotate?")
-    assert (said.out, "cannot be set by a project's file" in said.err) == ("{}\n", True)
+    assert (added(said), "cannot be set by a project's file" in said.err) == ("", True)
     assert not (tmp_path / "other.db").exists()
 
 
@@ -281,12 +283,56 @@ def test_a_bug_of_ours_is_an_empty_answer_without_private_values(
 
     monkeypatch.setattr(MemoryMesh, "search", broken)
     said = hook("user-prompt-submit", prompt="my secret")
-    assert (said.out, said.err) == ("{}\n", "[MemoryMesh Error] unexpected RuntimeError\n")
+    assert said.err == "[MemoryMesh Error] unexpected RuntimeError\n"
+    assert json.loads(said.out) == {"systemMessage": NOTE.format("unexpected RuntimeError")}
+
+
+NOTE = "[MemoryMesh] No memories were recalled: {}. See memory-mesh doctor."
+
+
+def test_a_session_whose_recall_is_skipped_has_one_note_to_its_user(
+    hook: Hook, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.db").write_text("no database")
+    words, notes = (None, "--store", "notes.db"), []
+    for session in ("s1", "s1", "s2", "s1", ""):
+        for event in ("session-start", "user-prompt-submit"):
+            said = hook(event, *words, prompt="When?", session_id=session)
+            notes.append("not a SQLite database" in json.loads(said.out).get("systemMessage", ""))
+    assert notes == [True, *[False] * 3, True, *[False] * 5]
+    assert json.loads(hook("stop", *words, "--wait", session_id="s3").out) == {}
+    assert (tmp_path / "home" / "host-noted.txt").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_hook_that_takes_too_long_notes_it_once_and_doctor_fails_if_it_happens_again(
+    cli: Cli, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = '{"session_id": "s1", "prompt": "When?"}'
+    for expected, failed in (({"systemMessage": NOTE.format(LATE)}, False), ({}, True)):
+        late = deadline.Deadline("opencode user-prompt-submit", 0)
+        late.read_session(given + "\n{cut off")
+        late.watch(lambda _: None)
+        assert json.loads(capsys.readouterr().out) == expected
+        said = cli("doctor")
+        assert (said.code, f"opencode user-prompt-submit: {LATE}" in said.out) == (failed, True)
+
+
+LATE = "it took longer than 0 seconds"
+
+
+def test_what_a_hook_knows_before_it_loads_the_settings_is_what_they_say(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Options().host_seconds == deadline.SECONDS
+    for given in (str(home), "~/other", ""):
+        monkeypatch.setenv("MEMORY_MESH_HOME", given)
+        assert Path(deadline._home()) == home_folder()
 
 
 def test_the_table_of_operations_has_every_host_and_every_event() -> None:
-    known = {one.name: tuple(one.choices) for one in parameters("host")}
-    assert (known["host"], known["event"]) == (tuple(HOSTS), tuple(EVENTS.values()))
+    for host in HOSTS:
+        known = {one.name: tuple(one.choices) for one in parameters(f"host {host}")}
+        assert known["event"] == tuple(EVENTS.values())
 
 
 @pytest.mark.req("LANE-34")

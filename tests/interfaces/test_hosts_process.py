@@ -25,6 +25,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
         name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")
     }
     ours = {"HOME": str(tmp_path / "home"), "EMBEDDER": "none", "HOST_SECONDS": "60"}
+    ours["HOST_IDLE_SECONDS"] = "0"  # each hook answers by itself
     return {**kept, **{f"MEMORY_MESH_{name}": value for name, value in ours.items()}}
 
 
@@ -125,14 +126,17 @@ import json, pathlib, sys
 lines = sys.stdin.read().splitlines()
 with open({log!r}, "a") as log:
     log.write(json.dumps([sys.argv[1:], [json.loads(line) for line in lines]]) + "\\n")
-print(json.dumps({{"hookSpecificOutput": {{"additionalContext": "recalled for " + sys.argv[3]}}}}))
+answer = {{"hookSpecificOutput": {{"additionalContext": "recalled for " + sys.argv[3]}}}}
+print(json.dumps({{**answer, "systemMessage": "a note"}} if "second" in lines[0] else answer))
 """
 
 DRIVER = """
 import {{ MemoryMesh }} from {plugin!r}
 const messages = [{{ info: {{ id: "m1", role: "user" }}, parts: [{{ type: "text", text: "Use \
 tabs." }}] }}]
-const client = {{ session: {{
+const notes = []
+const tui = {{ showToast: async ({{ body }}) => notes.push(body.message) }}
+const client = {{ tui, session: {{
   messages: async () => ({{ data: messages }}),
   get: async ({{ path }}) => ({{ data: path.id === "child" ? {{ parentID: "s1" }} : {{}} }}),
 }} }}
@@ -148,7 +152,7 @@ await hooks.event({{ event: {{ type: "session.idle", properties: {{ sessionID: "
 await hooks.event({{ event: {{ type: "session.deleted", properties: {{ info: {{ id: "s1" }} }} }} \
 }})
 await hooks.event({{ event: {{ type: "session.idle" }} }})
-console.log(JSON.stringify(shown))
+console.log(JSON.stringify([...shown, notes]))
 """
 
 if RUNTIME:  # opencode brings its own; without one there is nothing to run the plugin with
@@ -177,7 +181,8 @@ if RUNTIME:  # opencode brings its own; without one there is nothing to run the 
             check=True,
             timeout=120,
         )
-        first, second = json.loads(done.stdout)
+        first, second, notes = json.loads(done.stdout)
+        assert notes == ["a note"]
         assert [part["text"] for part in first] == [
             "first",
             "recalled for session-start",
@@ -216,8 +221,7 @@ if RUNTIME:  # opencode brings its own; without one there is nothing to run the 
             check=True,
             timeout=120,
         )
-        assert [[part["text"] for part in parts] for parts in json.loads(done.stdout)] == [
-            ["first"],
-            ["second"],
-        ]
+        *shown, notes = json.loads(done.stdout)
+        assert [[part["text"] for part in parts] for parts in shown] == [["first"], ["second"]]
+        assert notes == []
         assert done.stderr == ""

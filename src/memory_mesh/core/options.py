@@ -457,7 +457,11 @@ class HostOptions:
     """Hooks of coding agents."""
 
     host_seconds: float = option(
-        0.7, "how long a hook may take until it answers empty", check=_seconds_of_a_call
+        2.5, "how long a hook may take until it answers empty", check=_seconds_of_a_call
+    )
+    host_idle_seconds: float = option(
+        900.0,
+        "how long the process that answers hooks waits for the next one; with 0, none is used",
     )
     host_max_tokens: int = option(2000, "the longest text of memories that a hook adds, in tokens")
 

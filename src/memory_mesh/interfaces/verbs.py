@@ -32,6 +32,7 @@ CLI_AND_REST = frozenset({CLI, REST})  # for people; an agent has no use for it
 # Commands that only group other commands.
 GROUPS = {
     "audit": "Verify, show and export the audit chains.",
+    "host": "Answer the hooks of coding agents, and show or end the process that does.",
     "hooks": "Show what waits for the hooks of writethrough, and deliver it.",
     "lane": "Store, find and rate what was learnt, by type.",
     "notes": "Read and write the notes of a folder, and find those that a task needs.",
@@ -76,7 +77,7 @@ def _words(*words: str) -> Mapping[str, object]:
 
 
 # fmt: off
-_HOSTS = _words("claude-code", "opencode")
+_HOSTS = {"claude-code": "Claude Code", "opencode": "opencode"}
 _SAMPLE = "mem_1760000000000_3fa9c2"
 _ID = Parameter("id", "the id of the memory", metavar="ID", bare=True)
 _KEY = Parameter("key", "its key, instead of the id", metavar="KEY", max_=500, blank=False)
@@ -1066,21 +1067,26 @@ TABLE = (
         parameters=(
             Parameter("path", "the folder of the project", kind=PATH, positional=True, default="."),
             Parameter("host", "only the hooks of this one", metavar="NAME", default="all",
-                      choices={**_HOSTS, "all": "all"}),
+                      choices=_words(*_HOSTS, "all")),
             Parameter("remove", "remove what init wrote", kind=SWITCH, default=False),
             _DRY_RUN),
         examples=("init", "init --host claude-code --dry-run", "init --remove")),
-    Operation("host", "Answer a hook of a coding agent, whose JSON is read from standard input; "
+    *(Operation(f"host {host}", f"Answer a hook of {name}, whose JSON is read from standard input; "
         "init writes these commands.",
-        handler="host", heading=SETUP, effect=WRITE,
+        handler="host", heading=SETUP, effect=WRITE, fixed={"host": host},
         parameters=(
-            Parameter("host", "the agent", metavar="HOST", positional=True, required=True,
-                      choices=_HOSTS),
             Parameter("event", "its event", metavar="EVENT", positional=True, required=True,
                       choices=_words("session-start", "user-prompt-submit", "stop", "session-end")),
             Parameter("wait", "capture a session before answering, not in the background",
                       kind=SWITCH, default=False)),
-        examples=("host claude-code session-start", "host claude-code stop --wait")),
+        examples=(f"host {host} session-start", f"host {host} stop --wait"))
+      for host, name in _HOSTS.items()),
+    Operation("host status", "Show the process that answers the hooks of coding agents. Exits with "
+        "1 when it does not run.",
+        handler="host_status", heading=SETUP, target=(), examples=("host status",)),
+    Operation("host stop", "End the process that answers the hooks of coding agents. The next hook "
+        "starts it again.",
+        handler="host_stop", heading=SETUP, target=(), effect=WRITE, examples=("host stop",)),
     Operation("mcp", "Serve the memory to an agent by the Model Context Protocol, over standard "
         "input and output, or with --http.",
         handler="mcp", heading=SETUP, effect=WRITE,

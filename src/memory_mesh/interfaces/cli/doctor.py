@@ -35,7 +35,8 @@ from memory_mesh.flows.audit import audit
 from memory_mesh.flows.learning.models import pseudonym_key_error, stored_key_id
 from memory_mesh.flows.traces.index import faults as faults_in
 from memory_mesh.flows.write.embed import store_model
-from memory_mesh.interfaces.hosts.deadline import FAULT_FILE, last_fault
+from memory_mesh.interfaces.hosts import resident
+from memory_mesh.interfaces.hosts.deadline import FAULT_FILE, is_single_timeout, last_fault
 from memory_mesh.interfaces.render.output import (
     NAME,
     Answer,
@@ -119,7 +120,8 @@ def _checks(target: Target) -> Iterator[Check]:
             "the next run of the hook that works removes this, or remove "
             f"{home_folder() / FAULT_FILE}"
         )
-        yield Check("hosts", ok=False, detail=one_line(fault), remedy=remedy)
+        yield Check("hosts", ok=is_single_timeout(fault), detail=one_line(fault), remedy=remedy)
+    yield _process(settings)
     if settings.options.enable_memory:
         yield from _traces(settings)
         yield from _store_checks(settings)
@@ -213,6 +215,19 @@ def _llm(settings: Settings) -> Check:
         else "none is set, and none is needed"
     )
     return Check("llm", ok=True, detail=detail)
+
+
+def _process(settings: Settings) -> Check:
+    """Check the process that answers hooks; it need not run."""
+    if not settings.options.host_idle_seconds:
+        about = f"disabled by {settings.origins['host_idle_seconds']}"
+        return Check("process", ok=True, detail=f"hooks answer by themselves: {about}")
+    folder = resident.folder()
+    if resident.is_available() and os.path.lexists(folder) and not resident.is_private():
+        detail = f"hooks answer by themselves: {folder} is not a folder of this user only"
+        remedy = f"remove it, or run chmod 700 {shlex.quote(folder)}"
+        return Check("process", ok=False, detail=detail, remedy=remedy)
+    return Check("process", ok=True, detail=resident.state()[1])
 
 
 # --- files ---

@@ -22,6 +22,7 @@ from memory_mesh.interfaces.render.output import (
     Answer,
     Form,
     aligned,
+    answer,
     items,
     one_line,
     progress,
@@ -56,6 +57,24 @@ def host(call: Call) -> Answer:
     from memory_mesh.interfaces.hosts import hooks
 
     return hooks.host(call)
+
+
+def host_status(call: Call) -> Answer:
+    """Show the process that answers hooks."""
+    from memory_mesh.interfaces.hosts import resident
+
+    pid, about = resident.state()
+    data = {"pid": pid, "about": about}
+    return answer(f"{about[0].upper()}{about[1:]}", data, failed=pid is None)
+
+
+def host_stop(call: Call) -> Answer:
+    """End the process that answers hooks."""
+    from memory_mesh.interfaces.hosts import resident
+
+    pid = resident.stop()
+    about = "No process answers hooks" if pid is None else f"Process {pid} has ended"
+    return answer(about, {"pid": pid})
 
 
 def init(call: Call) -> Answer:

@@ -1,11 +1,13 @@
 """The entry point of the command line.
 
-Everything is loaded inside `main`, so that Ctrl-C ends in one line from the first moment on.
+Almost everything is loaded inside `main`, so that Ctrl-C ends in one line from the first moment on.
 """
 
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
+
+from memory_mesh.interfaces.hosts import is_hook
 
 if TYPE_CHECKING:
     from memory_mesh.interfaces.render.output import Form
@@ -15,19 +17,18 @@ def main() -> None:
     """Run the installed command."""
     if "--debug" not in sys.argv:
         sys.excepthook = _report_bug
-    if sys.argv[1:2] == ["host"]:
-        from memory_mesh.interfaces.hosts.deadline import begin
+    if hook := is_hook(sys.argv[1:]):
+        from memory_mesh.interfaces.hosts import deadline
 
-        begin(sys.argv[2:])
+        deadline.begin(sys.argv[2:])
     try:
-        code = run(sys.argv[1:])
+        code = deadline.ask(sys.argv[2:]) if hook else None
+        code = run(sys.argv[1:]) if code is None else code
     except KeyboardInterrupt:
         sys.stderr.write("[MemoryMesh Error] interrupted\n")
         code = 130  # what shells expect
-    if sys.argv[1:2] == ["host"]:
-        from memory_mesh.interfaces.hosts.deadline import leave
-
-        leave(code)
+    if hook:
+        deadline.leave(code)
     sys.exit(code)
 
 
@@ -49,7 +50,7 @@ def run(words: list[str]) -> int:
         return dispatch(words)
     except MemoryMeshError as error:
         code = output.complain(error, _form(words))
-        return 0 if words[:1] == ["host"] else code  # Claude Code takes other codes for a veto
+        return 0 if is_hook(words) else code  # Claude Code takes other codes for a veto
 
 
 def _form(words: list[str]) -> "Form":

@@ -7,3 +7,9 @@ EVENTS = {
     "Stop": "stop",
     "SessionEnd": "session-end",
 }
+RECALL = ("session-start", "user-prompt-submit")  # the events that memories are added to
+
+
+def is_hook(words: list[str]) -> bool:
+    """Return whether the words of a command line are those of a hook, which never fails."""
+    return words[:1] == ["host"] and words[1:2] not in (["status"], ["stop"])

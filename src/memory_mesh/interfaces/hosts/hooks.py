@@ -2,8 +2,8 @@
 
 A hook gives a JSON object on standard input and reads one from standard output. The host never
 waits for the memory and never fails because of it: a hook that fails or takes too long gets an
-empty answer, and `memory-mesh doctor` names the last failure. The time limit leaves no room for
-loading the local model, so prompts are searched by keywords.
+empty answer, and `memory-mesh doctor` names the last failure. A process of one hook has no time to
+load the local model, so it searches prompts by keywords; the resident process keeps the model.
 """
 
 import json
@@ -31,6 +31,8 @@ from memory_mesh.system import open_regular
 
 if TYPE_CHECKING:
     from memory_mesh.api.mesh import MemoryMesh
+    from memory_mesh.core.ports import Embedder
+    from memory_mesh.models import ModelPaths
 
 _BUSY_SECONDS = 0.2
 _MAX_PROMPT_CHARS = 2_000
@@ -40,32 +42,43 @@ _MAX_PATH_BYTES = 2**16
 _CAPTURED = {"stop": "session.idle", "session-end": "session.deleted"}
 _NAMES = {word: name for name, word in EVENTS.items()}
 
+# The model that the resident process keeps loaded; None in a process of one hook.
+models: "dict[ModelPaths, Embedder] | None" = None
+
 
 def host(call: Call) -> Answer:
     """Answer one hook. The answer is written before the memory is closed."""
-    hook = f"{call.arguments['host']} {call.arguments['event']}"
+    hook = f"{_host(call)} {call.arguments['event']}"
     deadline = current(hook)
+    deadline.hook = hook
     try:
+        given = _read(call)
+        deadline.session_id = given.get("session_id", "")
         if call.arguments["event"] in _CAPTURED and not call.arguments["wait"]:
-            _detach(call, _read(call))
+            _detach(call, given)
         else:
-            _run(call, _read(call), deadline)
+            _run(call, given, deadline)
             clear_fault(hook)
     except MemoryMeshError as error:
-        _fail(hook, str(error))
+        _fail(deadline, str(error))
     except Exception as error:  # noqa: BLE001  (a bug of ours must not stop the work of the host)
-        _fail(hook, f"unexpected {type(error).__name__}")
+        _fail(deadline, f"unexpected {type(error).__name__}")
     finally:
         deadline.answer(EMPTY)
         deadline.end()
     return Answer(text="", data={})
 
 
-def _fail(hook: str, what: str) -> None:
+def _host(call: Call) -> str:
+    return str(call.operation.fixed["host"])
+
+
+def _fail(deadline: Deadline, what: str) -> None:
     line = output.one_line(what)
-    record_fault(hook, line)
+    record_fault(deadline.hook, line)
     with suppress(OSError):
         sys.stderr.write(f"{output.ERROR} {line}\n")
+    deadline.answer(deadline.skipped(line))
 
 
 def _run(call: Call, given: Mapping[str, str], deadline: Deadline) -> None:
@@ -75,12 +88,42 @@ def _run(call: Call, given: Mapping[str, str], deadline: Deadline) -> None:
     elif settings.options.enable_memory:
         # Without `writethrough`: the process ends before a webhook has answered, and the next one
         # would send the same again.
+        embedder = _embedder(settings)
         with _mesh(
-            call, settings, given, embedder="none", busy_seconds=_BUSY_SECONDS, writethrough=[]
+            call, settings, given, embedder=embedder, busy_seconds=_BUSY_SECONDS, writethrough=[]
         ) as mesh:
             text = _recalled(mesh, event, given, settings.options.host_max_tokens)
             answer = {"hookEventName": _NAMES[event], "additionalContext": recalled_block(text)}
             deadline.answer(output.to_json({"hookSpecificOutput": answer}) if text else EMPTY)
+
+
+def _embedder(settings: Settings) -> str:
+    """Return the embedder of a hook: the local model if this process keeps it loaded, else none.
+    A hook fetches no model, and sends no prompt to another program."""
+    if models is None or settings.options.embedder != "local":
+        return "none"
+    from memory_mesh.api.build import make_embedder, model_paths
+    from memory_mesh.models import has_files
+
+    if not has_files(paths := model_paths(settings)):
+        return "none"
+    if paths not in models and (embedder := make_embedder(settings)):
+        models.clear()
+        models[paths] = embedder
+    return "local"
+
+
+def rehearse() -> None:
+    """Load what hooks need: answer both events that recall from a store in memory."""
+    from memory_mesh.api.mesh import MemoryMesh
+
+    embedder = _embedder(load({}))
+    with MemoryMesh(
+        "memory://", embedder=embedder, update_judge="off", enable_llm=False, writethrough=[]
+    ) as mesh:
+        mesh.add("The hooks of this session are answered by a process that runs already.")
+        for event in EVENTS.values():
+            _recalled(mesh, event, {"prompt": "Which process answers the hooks?"}, 100)
 
 
 def _recalled(mesh: "MemoryMesh", event: str, given: Mapping[str, str], max_tokens: int) -> str:
@@ -99,7 +142,7 @@ def _recalled(mesh: "MemoryMesh", event: str, given: Mapping[str, str], max_toke
 def _read(call: Call) -> dict[str, str]:
     """Return the texts of the object on standard input; of opencode it is the first line, and
     messages follow."""
-    read = sys.stdin.readline if call.arguments["host"] == "opencode" else sys.stdin.read
+    read = sys.stdin.readline if _host(call) == "opencode" else sys.stdin.read
     text = read(_MAX_INPUT_CHARS)
     try:
         given = json.loads(text)
@@ -144,7 +187,7 @@ def _project(folder: Path) -> str | None:
 def _capture(call: Call, settings: Settings, given: Mapping[str, str]) -> None:
     """Learn from the transcript: the file that is named, or the messages on standard input."""
     path = given.get("transcript_path")
-    if not path and call.arguments["host"] == "claude-code":
+    if not path and _host(call) == "claude-code":
         raise InvalidInput(
             "the hook names no transcript", expected="transcript_path in the JSON of the hook"
         )
@@ -165,7 +208,7 @@ def _detach(call: Call, given: Mapping[str, str]) -> None:
     names = ("session_id", "transcript_path", "cwd")
     # -P: the working folder is that of any repository, and must not be the first place where
     # modules are looked for.
-    words = [sys.executable, "-P", "-m", "memory_mesh", call.typed[0], "--wait", *call.typed[1:]]
+    words = [sys.executable, "-P", "-m", "memory_mesh", *call.typed[:2], "--wait", *call.typed[2:]]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(  # noqa: S603  (the words of this very command)
         words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True, text=True

@@ -19,7 +19,9 @@ export const MemoryMesh = async ({ client, directory }) => {
       child.on("close", () => {
         clearTimeout(timer)
         try {
-          resolve(JSON.parse(answer).hookSpecificOutput?.additionalContext ?? "")
+          const given = JSON.parse(answer)
+          if (given.systemMessage) void client.tui?.showToast?.({ body: { message: given.systemMessage, variant: "warning" } })?.catch?.(() => {})
+          resolve(given.hookSpecificOutput?.additionalContext ?? "")
         } catch {
           resolve("")
         }
