@@ -1,5 +1,5 @@
-"""Write the truth table of conflicts into docs/internals/claims.md from the table that the tests use,
-or check that it is current.
+"""Write the truth table of conflicts into docs/internals/claims.md from the table of the tests, or
+check that it is current.
 
 python tools/claim_docs.py [--check]
 """
