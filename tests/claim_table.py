@@ -1,5 +1,5 @@
 """The truth table of conflicts: the first row that fits says what happens to a new claim.
-docs/claims.md is written from it.
+docs/internals/claims.md is written from it.
 
 A value of None fits every case.
 """

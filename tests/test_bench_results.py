@@ -70,6 +70,8 @@ _OF_THE_PAGE = [
     "everyday_peers",
     "speed",
     "speed_peers",
+    "speed_stores",
+    "rest",
     "users",
     "reflect",
     "claims",
@@ -82,12 +84,11 @@ _OF_THE_PAGE = [
     ("name", "write"),
     [
         *((name, bench_docs.page) for name in _OF_THE_PAGE),
-        ("speed_stores", bench_docs.storage),
+        *((name, bench_docs.summary) for name in ("quality", "speed", "speed_peers", "everyday")),
         ("stores", bench_docs.scale),
         ("context", bench_docs.context),
         ("upkeep", bench_docs.lifecycle),
         ("traces", bench_docs.traces),
-        ("rest", bench_docs.rest),
         ("console", bench_docs.console),
         ("hygiene", bench_docs.hygiene),
         ("soak", bench_docs.soak),
@@ -107,7 +108,6 @@ def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
     ("path", "write", "figure"),
     [
         ("README", bench_docs.readme, "/s |"),
-        ("STORAGE", bench_docs.storage, "/s |"),
         *(
             [("SCALE", bench_docs.scale, "/s |")]
             if (bench_docs.RESULTS / "stores.json").exists()
@@ -116,7 +116,6 @@ def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
         ("CONTEXT", bench_docs.context, " % |"),
         ("LIFECYCLE", bench_docs.lifecycle, " MB |"),
         ("TRACES", bench_docs.traces, " ms |"),
-        ("REST", bench_docs.rest, " ms |"),
         *(
             [("CONSOLE", bench_docs.console, " ms |")]
             if (bench_docs.RESULTS / "console.json").exists()

@@ -18,17 +18,15 @@ from memory_mesh.interfaces.operation import Interface
 from memory_mesh.interfaces.remote import OPERATIONS
 from memory_mesh.stores.registry import open_store
 
-PAGE = Path(__file__).parents[1] / "docs" / "coming-from.md"
+PAGE = Path(__file__).parents[1] / "docs" / "internals" / "documents.md"
 OPTIONS = {field.name for field in fields(Options)} | {field.name for field in fields(Schema)}
 CALL = re.compile(r"(?P<name>[\w.]+)(?:\((?P<arguments>[^)]*)\))?")
 URL = re.compile(r"(?:json|supabase|memory)://\S*")
 
 
 def rows() -> Iterator[tuple[str, str]]:
-    """The two cells of each row below the heading of the five documents."""
-    _, found, text = PAGE.read_text(encoding="utf-8").partition("## The five documents\n")
-    assert found
-    for line in text.splitlines():
+    """The two cells of each row."""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
         if line.startswith("| ") and not line.endswith("| memory-mesh |"):
             left, right = line.strip("| ").split(" | ")
             yield left, right

@@ -318,7 +318,8 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
     assert named or page != "CONTRIBUTING.md"
 
 
-def test_every_page_is_in_the_navigation_of_the_site_and_linked_from_its_first_page() -> None:
+def test_every_page_is_in_the_navigation_of_the_site_and_linked() -> None:
+    """Pages for users are linked from the first page, those for builders from any other one."""
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
     listed = re.findall(
         r"^ +- .+: ([\w/-]+\.md)$",
@@ -327,8 +328,34 @@ def test_every_page_is_in_the_navigation_of_the_site_and_linked_from_its_first_p
     )
     assert sorted(listed) == sorted({*pages, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"})
     first = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert pages - {"index.md"} <= set(LINK.findall(first))
+    for_builders = {page for page in pages if page.startswith("internals/")}
+    assert pages - for_builders - {"index.md"} <= set(LINK.findall(first))
+    linked = {
+        link.partition("#")[0]
+        for page in ROOT.glob("docs/*.md")
+        for link in LINK.findall(page.read_text(encoding="utf-8"))
+    }
+    assert for_builders <= linked
     assert "docs/index.md" in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+# --- short enough to be read ---
+
+# Lower it when pages get shorter.
+MAX_WORDS = 60_000
+# Generated, or for builders.
+NOT_COUNTED = {"cli.md", "methods.md", "routes.md", "settings.md", "deviations.md"}
+
+
+def test_what_users_read_stays_short() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md")]
+    words = {
+        page.name: len(page.read_text(encoding="utf-8").split())
+        for page in pages
+        if page.name not in NOT_COUNTED
+    }
+    longest = sorted(words, key=words.__getitem__, reverse=True)[:5]
+    assert sum(words.values()) <= MAX_WORDS, f"the longest pages: {longest}"
 
 
 # --- tables that are the code's own ---
@@ -380,10 +407,10 @@ def test_the_page_of_the_filter_language_lists_every_column() -> None:
     assert listed - {"metadata.KEY"} == set(FILTERABLE)
 
 
-def test_the_page_of_storage_lists_every_method_of_the_port() -> None:
+def test_the_page_of_stores_for_builders_lists_every_method_of_the_port() -> None:
     listed = {
         cells[0].strip("`").partition("(")[0]
-        for cells in rows("docs/storage.md", 2)
+        for cells in rows("docs/internals/storage.md", 2)
         if "(" in cells[0]
     }
     assert listed == {

@@ -1,5 +1,5 @@
-"""Write docs/benchmarks.md and the figures of README.md and other pages from the results, or check
-that they are current.
+"""Write docs/benchmarks.md, docs/internals/benchmarks.md and the figures of README.md and other pages
+from the results, or check that they are current.
 
 python tools/bench_docs.py [--check]
 """
@@ -16,11 +16,11 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "bench" / "results"
-README, STORAGE = ROOT / "README.md", ROOT / "docs" / "storage.md"
+DETAILS, README = ROOT / "docs" / "internals" / "benchmarks.md", ROOT / "README.md"
 CONTEXT, LIFECYCLE = ROOT / "docs" / "context.md", ROOT / "docs" / "lifecycle.md"
 CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
 TRACES, SCALE = ROOT / "docs" / "traces.md", ROOT / "docs" / "scale.md"
-REST, CONSOLE = ROOT / "docs" / "rest.md", ROOT / "docs" / "console.md"
+CONSOLE = ROOT / "docs" / "console.md"
 HYGIENE = ROOT / "docs" / "internals" / "hygiene.md"
 SOAK = ROOT / "docs" / "internals" / "soak.md"
 TRIED = ROOT / "bench" / "tried.md"
@@ -45,12 +45,102 @@ _QUALITY_GOALS = (
     ("fact-consolidation", "all", "first", 99),
 )
 
-_INTRO = """\
+_SUMMARY = """\
 # Benchmarks
 
-`tools/bench_docs.py` generates this page from `bench/results/`, and a test checks that it is current. Each table names the
-command that produced it and the commit that it ran at; results of uncommitted changes are refused. The data sets are not in the
-repository; the benchmarks take `--data DIR`.
+How well memories are found and how fast it is, on data that anyone can get. Every figure comes from a result file in
+`bench/results/`, with the command and the commit that made it. [All tables](internals/benchmarks.md) has the rest: every set, kind
+of question, interval and goal, and what is not fair about each figure.
+"""
+_FOUND = """\
+## How well memories are found
+
+Questions about long conversations (LoCoMo): one memory for each turn, no language model. The figures say how much of the evidence is in
+the first five or ten results, and how often the first result is right, in percent.
+
+- *BM25*, *cosine* and *RRF* are the plain ways: keywords, vectors, and both. They use the same words and the same model.
+- Most settings were chosen on half of the conversations. On the other half ours finds {held:.1f} % in ten.
+"""
+_FOUND_PEERS = """\
+Other stores, in a run of their own, at an earlier commit: compare them with *ours* of that run. They get the same texts and the same vectors as ours
+and search as their documentation shows. mem0 searches by vectors here: its channels for keywords and entities need models that it
+downloads.
+"""
+_SETS = """\
+The same on other sets, recall@10 of ours and of the best plain way. *In-sample*: the ranker was trained on these questions, or a rule
+was chosen with them in view, so do not expect as much from your own data.
+"""
+_DAILY = """\
+## Everyday memory
+
+Invented months of chats with an assistant and of notes at work, by authors who wrote nothing else. Each cell is the percentage of
+questions whose first result is right, and of those with a right one among the first three. *Changed*: an older memory says
+something that no longer holds.
+"""
+_DAILY_PEERS = """\
+Other stores, all questions with an answer, in a run of their own at an earlier commit, with *ours* of that run:
+"""
+_EMPTY = """\
+## Questions that nothing answers
+
+A search should then return nothing. `precise` mode does so for this part of unrelated questions (trivia, code, cooking), asked of
+small stores of mixed memories; `recall` mode is meant to return more. The right column has questions that a memory does answer.
+"""
+_PROBABILITY = """\
+## Is the score a probability?
+
+Nearly, on English talk: of the results that score 0.7, about 70 % should be right. The mean distance between the score and the
+fraction that is right (expected calibration error): {errors}.
+"""
+_QUICK = """\
+## How fast it is
+
+Without the embedding, which takes {single:.0f} ms for a text on this machine. `search` compares words and vectors and obeys the scope; `add`
+is durable, free of duplicates and audited. *Cold* is a new process with the local model.
+"""
+_SHORT = """\
+## Many users in one process
+
+A handle of `mesh.scoped(user_id=…)` costs microseconds and next to no memory:
+[figures](internals/benchmarks.md#many-users-in-one-process).
+
+## Claims from plain text
+
+Of {sentences} sentences by a writer who did not know the rules, the rules found {found} of {claims} claims, and {right} of them were right.
+[What was labelled](internals/benchmarks.md#claims-from-plain-text).
+
+## What redaction finds
+
+{masked} of {texts} values in the tests are masked; in {lines:,} lines that only look like personal data, {alarms} were masked wrongly. The
+patterns were made for these tests, so this shows what is covered.
+[By kind](internals/benchmarks.md#what-redaction-finds).
+
+## What reflections contain
+
+Reflections without a language model contain more of the facts of a topic than its first sentences do:
+[how it was measured](internals/benchmarks.md#what-reflections-contain).
+
+## Texts made to be slow
+
+The slowest text that was tried takes {slowest:.0f} seconds for a million characters:
+[paths and texts](internals/benchmarks.md#texts-made-to-be-slow).
+
+## What was tried and did not help
+
+Models, signals and shortcuts that were measured and left out, and the limits of speed:
+[the list](internals/benchmarks.md#what-was-tried-and-did-not-help).
+"""
+_ELSEWHERE = """\
+## More
+
+[All stores](scale.md) side by side, [hygiene](hygiene.md), and [your own questions on your own store](eval.md).
+"""
+_INTRO = """\
+# Benchmarks: all tables
+
+The tables behind the [page of benchmarks](../benchmarks.md). `tools/bench_docs.py` generates both from `bench/results/`, and a test checks
+that they are current. Each table names the command that produced it and the commit that it ran at; results of uncommitted changes are
+refused. The data sets are not in the repository; the benchmarks take `--data DIR`.
 """
 _QUALITY = """\
 ## How well memories are found
@@ -62,8 +152,8 @@ multiplied by 100.
   mode and without a minimum score. The modes only differ in the score below which results are left out.
 - *BM25*, *cosine* and *RRF* (plain reciprocal rank fusion of the two, k = 60) are baselines: simple code over the same tokens and
   vectors, in the same run. Cosine sees the first 256 tokens of a text, as the model does; ours embeds long texts in passages.
-- Other stores get the same texts and the same vectors, one store for each conversation, and search as their documentation shows.
-  mem0's own keyword and entity channels need models that it downloads; here it searches by vectors.
+- Other stores get the same texts and the same vectors as ours in the same run, which was an earlier one; they have one store for each
+  conversation, and search as their documentation shows. mem0's own keyword and entity channels need models that it downloads; here it searches by vectors.
 
 How to read it:
 
@@ -170,6 +260,16 @@ A handle is what `mesh.scoped(user_id=…)` returns. Memory is what the process 
 meshes, beyond an empty process, so the model is included. Before meshes shared the store and the embedder, 50 of them took 19 s
 and 2.6 GB.
 """
+_STORES = """\
+## SQLite and LanceDB
+
+Both stores in one run, without the embedding:
+"""
+_REST = """\
+## Searches over REST
+
+Searches by clients on the same machine, each connection asking one question after another, with the local model:
+"""
 _REFLECT = """\
 ## What reflections contain
 
@@ -227,7 +327,7 @@ pseudo-random parts, so that no two pieces are equal. Each row has the slowest o
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the page of the tables for builders."""
     return "\n".join(
         [
             _INTRO,
@@ -237,6 +337,8 @@ def page() -> str:
             *_tried(),
             *_speed(_read("speed")),
             *_peers(_read("speed_peers")),
+            *_stores(_read("speed_stores")),
+            *_rest(_read("rest")),
             *_users(_read("users")),
             *_reflect(_read("reflect")),
             *_claims(_read("claims")),
@@ -246,14 +348,175 @@ def page() -> str:
     )
 
 
+def summary() -> str:
+    """Return the page of benchmarks for users: the headline tables, and links to the others."""
+    quality, speed = _read("quality"), _read("speed")
+    parts = [
+        _SUMMARY,
+        *_found(quality, _read("quality_peers")),
+        *_daily(_read("everyday"), _read("everyday_peers")),
+        *_empty(quality),
+        *_quick(speed),
+        *_compared(_read("speed_peers")),
+        *_met(quality, speed),
+        *_short(_read("claims"), _read("redaction"), _read("hostile")),
+        _ELSEWHERE,
+    ]
+    return "\n".join(parts)
+
+
+def _found(quality: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) -> Iterator[str]:
+    if quality is None or "locomo" not in quality["sets"]:
+        return
+    parts = quality["sets"]["locomo"]["parts"]
+    held = parts.get("conversations 6–10", parts["all"])["rankers"]["ours"]["recall@10"]
+    yield _FOUND.format(held=held)
+    rankers = parts["all"]["rankers"].items()
+    rows = [(name, row) for name, row in rankers if "," not in name]
+    yield _recall("LoCoMo", rows)
+    yield "![recall by the number of results, at an earlier commit](images/recall.svg)\n"
+    if peers and (stores := peers["sets"].get("locomo", {}).get("stores")):
+        yield _FOUND_PEERS
+        yield _recall(
+            "LoCoMo, earlier",
+            [(_with_versions(name, row), row["figures"]) for name, row in stores.items()
+             if "figures" in row],
+        )  # fmt: skip
+    yield _SETS
+    yield _table(["set", "questions", "ours", "best plain way"], list(_best(quality["sets"])))
+
+
+def _recall(title: str, rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
+    figures = ("recall@5", "recall@10", "first")
+    return _table(
+        [title, *figures],
+        [[name, *(f"{row[figure]:.1f}" for figure in figures)] for name, row in rows],
+    )
+
+
+def _with_versions(name: str, row: Mapping[str, Any]) -> str:
+    return name if name == "ours" else f"{name} {_versions(row)}"
+
+
+def _best(sets: Mapping[str, Any]) -> Iterator[list[str]]:
+    for name, data_set in sets.items():
+        table = data_set["parts"]["all"]
+        best = max(
+            (values["recall@10"], ranker)
+            for ranker, values in table["rankers"].items()
+            if not ranker.startswith("ours")
+        )
+        ours = table["rankers"]["ours"]["recall@10"]
+        yield [_set(name), f"{table['questions']:,}", f"{ours:.1f}", f"{best[0]:.1f} ({best[1]})"]
+
+
+def _daily(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield _DAILY
+    table = result["splits"]["test"]["one"]["table"]
+    names = [name for name in table["all with an answer"]["rankers"] if "," not in name]
+    rows = [
+        [f"{kind.replace('_', ', ')} ({table[kind]['questions']:,})",
+         *(_first_and_three(table[kind], name) for name in names)]
+        for kind in ("all with an answer", "without change", "changed_explicit", "changed_implicit")
+    ]  # fmt: skip
+    yield _table(["questions", *names], rows)
+    if peers:
+        figures = peers["splits"]["test"]["one"]
+        stores = {name: row for name, row in figures["stores"].items() if "failure" not in row}
+        every = figures["table"]["all with an answer"]
+        yield _DAILY_PEERS
+        yield _table(
+            ["ours", *(f"{name} {_versions(row)}" for name, row in stores.items())],
+            [[_first_and_three(every, name) for name in ("ours", *stores)]],
+        )
+
+
+def _first_and_three(row: Mapping[str, Any], name: str) -> str:
+    counts = row["rankers"][name]
+    return " / ".join(_percent(counts[part], row["questions"]) for part in ("first", "in three"))
+
+
+def _empty(quality: Mapping[str, Any] | None) -> Iterator[str]:
+    if quality is None:
+        return
+    if mixed := quality.get("nothing", {}).get("mixed"):
+        yield _EMPTY
+        rows = [
+            [f"{row['memories']:,}", *reversed(_percents(row["empty"])),
+             f"{row['controls']['precise']:.1f} %"]
+            for row in mixed
+        ]  # fmt: skip
+        yield _table(["memories", "empty, precise", "empty, recall", "found first, precise"], rows)
+    if reliability := quality.get("reliability"):
+        errors = ", ".join(f"{group['error']:.3f} ({name})" for name, group in reliability.items())
+        yield _PROBABILITY.format(errors=errors)
+        yield "![reliability of the score](../bench/results/reliability.svg)\n"
+
+
+def _quick(speed: Mapping[str, Any] | None) -> Iterator[str]:
+    if speed is None:
+        return
+    yield _QUICK.format(single=speed["embedding"]["single"]["p50_ms"])
+    rows = [
+        [
+            f"{size['memories']:,}", _times(size["search"]), _times(size["add"]),
+            f"{size['ingest_per_s']:,.0f}/s", f"{size['cold_s']['search, local model']:.2f} s",
+            *(f"{size['bytes_a_record'][part]:,.0f}" for part in ("resident", "database")),
+        ]
+        for size in speed["sizes"]
+    ]  # fmt: skip
+    names = ["memories", "search p50 / p95", "add p50 / p95", "bulk", "cold search",
+             "memory, bytes each", "disk, bytes each"]  # fmt: skip
+    yield _table(names, rows)
+    yield "![times by size](../bench/results/speed.svg)\n"
+
+
+def _compared(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield _PEERS
+    yield _peer_table(result)
+
+
+def _met(quality: Mapping[str, Any] | None, speed: Mapping[str, Any] | None) -> Iterator[str]:
+    if quality is None or speed is None:
+        return
+    goals = list(_quality_goals(quality))
+    of_quality, of_speed = (
+        f"{sum(goal['met'] for goal in some)} of {len(some)}" for some in (goals, speed["goals"])
+    )
+    yield "## Goals\n"
+    yield (
+        f"The project set itself goals: {of_quality} of "
+        f"[quality](internals/benchmarks.md#goals-of-quality) and {of_speed} of "
+        "[speed](internals/benchmarks.md#how-fast-it-is) are met.\n"
+    )
+
+
+def _short(
+    claims: Mapping[str, Any] | None,
+    redaction: Mapping[str, Any] | None,
+    hostile: Mapping[str, Any] | None,
+) -> Iterator[str]:
+    if not (claims and redaction and hostile):
+        return
+    vectors, negatives = redaction["vectors"], redaction["negatives"]
+    look = claims["second_look"]
+    yield _SHORT.format(
+        **{name: look[name] for name in ("sentences", "claims", "found", "right")},
+        masked=sum(row["masked"] for row in vectors),
+        texts=sum(row["texts"] for row in vectors),
+        lines=negatives["lines"],
+        alarms=negatives["redacted"],
+        slowest=max(row["cpu_seconds"] for row in hostile["rows"]),
+    )
+
+
 def readme() -> str:
     """Return the README with its figures."""
     return _with_figures(README, _headline(_read("quality"), _read("speed_peers")))
-
-
-def storage() -> str:
-    """Return the page of the stores with its figures."""
-    return _with_figures(STORAGE, _stores(_read("speed_stores")))
 
 
 def scale() -> str:
@@ -279,11 +542,6 @@ def capture() -> str:
 def traces() -> str:
     """Return the page of traces with its figures."""
     return _with_figures(TRACES, _traces(_read("traces")))
-
-
-def rest() -> str:
-    """Return the page of the REST server with its figures."""
-    return _with_figures(REST, _rest(_read("rest")))
 
 
 def console() -> str:
@@ -426,7 +684,8 @@ def _control(row: Mapping[str, Any]) -> str:
 def _rest(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
-    yield f"{_source(result['made_by'], result)}\n"
+    yield _REST
+    yield _source(result["made_by"], result)
     rows = [
         [
             f"{row['connections']}", f"{row['requests']:,}", f"{row['errors']}",
@@ -517,7 +776,7 @@ def _curves(result: Mapping[str, Any] | None) -> Iterator[str]:
         for name, curve in result["curves"].items()
     ]
     yield _table(["", *(f"recall@{at}" for at in _RANKS)], rows)
-    yield "![recall by the number of results](images/recall.svg)\n"
+    yield "![recall by the number of results](../images/recall.svg)\n"
 
 
 def _headline(quality: Mapping[str, Any] | None, speed: Mapping[str, Any] | None) -> Iterator[str]:
@@ -572,9 +831,8 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
                 stores = (
                     peers["sets"].get(name, {}).get("stores", {}) if peers and part == "all" else {}
                 )
-                others = {store: row for store, row in stores.items() if store != "ours"}
-                yield from _rankers(f"{_set(name)}, {part}", table, others)
-    yield "![recall at 10](../bench/results/quality.svg)\n"
+                yield from _rankers(f"{_set(name)}, {part}", table, stores)
+    yield "![recall at 10](../../bench/results/quality.svg)\n"
     yield from _curves(_read("recall"))
     yield _KINDS
     yield _table(["set", "kind", "questions", *_BY_KIND], list(_kinds(result["sets"])))
@@ -706,7 +964,7 @@ def _everyday_scores(figures: Mapping[str, Any]) -> Iterator[str]:
     ]
     yield _table(["worlds", "results", "expected calibration error"], errors)
     yield (
-        "![reliability of the score, everyday memory](../bench/results/everyday_reliability.svg)\n"
+        "![reliability of the score, everyday memory](../../bench/results/everyday_reliability.svg)\n"
     )
     yield (
         "**Questions without an answer**: *negative* ones are about their world, *unrelated* ones "
@@ -791,14 +1049,15 @@ def _rankers(title: str, table: Mapping[str, Any], stores: Mapping[str, Any]) ->
         [ranker, *(f"{values[figure]:.1f}" for figure in figures)]
         for ranker, values in table["rankers"].items()
     ]
-    yield _table(
-        ["", *figures], [*rows, *(_store(store, row, figures) for store, row in stores.items())]
-    )
+    yield _table(["", *figures], rows)
     ahead = (
         f"{figure} {low:+.1f} to {high:+.1f} (against {best})"
         for figure, (best, low, high) in table["ahead"].items()
     )
     yield f"Ours minus the best baseline, 95 % interval of paired bootstraps: {'; '.join(ahead)}.\n"
+    if stores:
+        yield "Other stores, with *ours* of the same run:\n"
+        yield _table(["", *figures], [_store(store, row, figures) for store, row in stores.items()])
     if apart := {
         store: row["ahead"]["recall@10"] for store, row in stores.items() if "ahead" in row
     }:
@@ -811,7 +1070,8 @@ def _rankers(title: str, table: Mapping[str, Any], stores: Mapping[str, Any]) ->
 def _store(store: str, row: Mapping[str, Any], figures: Sequence[str]) -> list[str]:
     if "failure" in row:
         return [store, *[row["failure"]] * len(figures)]
-    return [f"{store} {_versions(row)}", *(f"{row['figures'][figure]:.1f}" for figure in figures)]
+    figured = (f"{row['figures'][figure]:.1f}" for figure in figures)
+    return [_with_versions(store, row), *figured]
 
 
 def _kinds(sets: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -903,7 +1163,7 @@ def _percents(empty: Mapping[str, float]) -> list[str]:
 
 def _reliability(groups: Mapping[str, Any]) -> Iterator[str]:
     yield _RELIABILITY
-    yield "![reliability of the score](../bench/results/reliability.svg)\n"
+    yield "![reliability of the score](../../bench/results/reliability.svg)\n"
     rows = [[f"{low:g}–{high:g}", *cells] for low, high, cells in _bins(list(groups.values()))]
     rows.append(
         [
@@ -992,7 +1252,7 @@ def _speed(result: Mapping[str, Any] | None) -> Iterator[str]:
         [_footprint(size) for size in result["sizes"]],
     )
     yield _goals(result["goals"])
-    yield "![times by size](../bench/results/speed.svg)\n"
+    yield "![times by size](../../bench/results/speed.svg)\n"
 
 
 def _size(size: Mapping[str, Any]) -> list[str]:
@@ -1018,7 +1278,8 @@ def _footprint(size: Mapping[str, Any]) -> list[str]:
 def _stores(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
-    yield f"{_source(result['made_by'], result)}\n"
+    yield _STORES
+    yield _source(result["made_by"], result)
     names = [
         "store",
         "memories",
@@ -1029,7 +1290,7 @@ def _stores(result: Mapping[str, Any] | None) -> Iterator[str]:
         "delete p50 / p95",
         "bytes on disk per memory",
     ]
-    yield f"{_table(names, [_store_speed(row) for row in result['stores']])}\n"
+    yield _table(names, [_store_speed(row) for row in result["stores"]])
 
 
 def _store_speed(row: Mapping[str, Any]) -> list[str]:
@@ -1340,15 +1601,17 @@ def _peers(result: Mapping[str, Any] | None) -> Iterator[str]:
         return
     yield _PEERS
     yield _source(result["made_by"], result)
+    yield _peer_table(result)
+    yield _goals(result["goals"])
+
+
+def _peer_table(result: Mapping[str, Any]) -> str:
     rows = [
         [*_peer(peer), f"{peer['disk_bytes']:,.0f}" if peer.get("disk_bytes") else "–"]
         for peer in result["peers"]
     ]
-    yield _table(
-        ["", "durable", "search p50 / p95", "add p50 / p95", "bulk", "bytes on disk per record"],
-        rows,
-    )
-    yield _goals(result["goals"])
+    names = ["", "durable", "search p50 / p95", "add p50 / p95", "bulk", "bytes on disk per record"]
+    return _table(names, rows)
 
 
 def _peer(peer: Mapping[str, Any]) -> list[str]:
@@ -1417,16 +1680,15 @@ def main() -> None:
     )
     check = parser.parse_args().check
     pages = (
-        (PAGE, page),
+        (PAGE, summary),
+        (DETAILS, page),
         (README, readme),
-        (STORAGE, storage),
         (SCALE, scale),
         (CONTEXT, context),
         (LIFECYCLE, lifecycle),
         (CAPTURE, capture),
         (NOTES, notes),
         (TRACES, traces),
-        (REST, rest),
         (CONSOLE, console),
         (HYGIENE, hygiene),
         (SOAK, soak),

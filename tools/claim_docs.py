@@ -1,4 +1,4 @@
-"""Write the truth table of conflicts into docs/claims.md from the table that the tests use, or
+"""Write the truth table of conflicts into docs/internals/claims.md from the table of the tests, or
 check that it is current.
 
 python tools/claim_docs.py [--check]
@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "claims.md"
+PAGE = ROOT / "docs" / "internals" / "claims.md"
 BEGIN, END = "<!-- written by tools/claim_docs.py -->\n", "<!-- end of the table -->"
 NAMES = {
     "cardinality": "cardinality", "exclusive": "exclusive", "windows": "windows",
@@ -22,7 +22,7 @@ NAMES = {
 
 def main() -> int:
     """Write the page, or with --check compare it; return 1 if it is stale."""
-    parser = argparse.ArgumentParser(description="Write the table of docs/claims.md")
+    parser = argparse.ArgumentParser(description="Write the table of docs/internals/claims.md")
     parser.add_argument(
         "--check", action="store_true", help="write nothing; fail if the page is stale"
     )
@@ -31,7 +31,7 @@ def main() -> int:
     before, _, rest = old.partition(BEGIN)
     new = f"{before}{BEGIN}\n{table()}\n\n{END}{rest.partition(END)[2]}"
     if check and new != old:
-        sys.stderr.write("docs/claims.md is stale; run python tools/claim_docs.py\n")
+        sys.stderr.write("docs/internals/claims.md is stale; run python tools/claim_docs.py\n")
         return 1
     if not check:
         PAGE.write_text(new, encoding="utf-8")

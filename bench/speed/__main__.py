@@ -7,9 +7,9 @@
 All sizes and all stores get the same texts, with vectors computed beforehand, in one run. The first
 form measures memory-mesh by size and draws a chart beside the result file; `--agents` measures each
 size once more, spread over so many agents. More than 200,000 memories are written without audit
-blocks. The second form compares the stores of memory-mesh and prints the table of docs/storage.md.
-The third form measures memory-mesh beside other stores that are installed. Run it on an otherwise
-idle machine; the result records the load average.
+blocks. The second form compares the stores of memory-mesh and prints the table of
+docs/internals/benchmarks.md. The third form measures memory-mesh beside other stores that are
+installed. Run it on an otherwise idle machine; the result records the load average.
 """
 
 import argparse

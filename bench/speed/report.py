@@ -59,7 +59,7 @@ def show_sizes(runs: Sequence[Run], cost: EmbeddingCost | str) -> None:
 
 
 def show_stores(runs: Mapping[tuple[str, int], Run]) -> None:
-    """Print the table of docs/storage.md: a line for each store and size."""
+    """Print the table of docs/internals/benchmarks.md: a line for each store and size."""
     timed = (
         "open, ms",
         "add, ms p50 / p95",
