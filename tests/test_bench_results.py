@@ -85,6 +85,7 @@ _OF_THE_PAGE = [
     [
         *((name, bench_docs.page) for name in _OF_THE_PAGE),
         *((name, bench_docs.summary) for name in ("quality", "speed", "speed_peers", "everyday")),
+        ("everyday", bench_docs.expected),
         ("stores", bench_docs.scale),
         ("context", bench_docs.context),
         ("upkeep", bench_docs.lifecycle),
@@ -144,6 +145,10 @@ def test_figures_that_are_not_those_of_the_results_are_written_anew(
     stale.write_text("without markers", encoding="utf-8")
     with pytest.raises(SystemExit, match="has no place for figures"):
         write()
+
+
+def test_the_figures_of_the_corpus_that_an_evaluation_shows_are_those_of_the_result() -> None:
+    assert bench_docs.expected() == bench_docs.EXPECTED.read_text(encoding="utf-8")
 
 
 def test_a_part_that_is_measured_again_replaces_itself_only(

@@ -21,6 +21,7 @@ CONTEXT, LIFECYCLE = ROOT / "docs" / "context.md", ROOT / "docs" / "lifecycle.md
 CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
 TRACES, SCALE = ROOT / "docs" / "traces.md", ROOT / "docs" / "scale.md"
 CONSOLE = ROOT / "docs" / "console.md"
+EXPECTED = ROOT / "src" / "memory_mesh" / "interfaces" / "data" / "everyday.json"
 HYGIENE = ROOT / "docs" / "internals" / "hygiene.md"
 SOAK = ROOT / "docs" / "internals" / "soak.md"
 TRIED = ROOT / "bench" / "tried.md"
@@ -879,6 +880,25 @@ def _everyday(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None)
     yield from _everyday_misses(result["worst"])
 
 
+def expected() -> str:
+    """Return the figures of everyday memory that `memory-mesh eval` shows beside its own."""
+    result = _read("everyday")
+    if result is None:
+        return EXPECTED.read_text(encoding="utf-8")
+    alone = result["splits"]["test"]["one"]
+    kinds = {
+        kind: {"questions": row["questions"]}
+        | {name: row["rankers"]["ours"][name] for name in ("first", "outdated above")}
+        for kind, row in alone["table"].items()
+    }
+    negative = alone["nothing"]["negative"]
+    answered = {"answered, precise mode": negative["answered"]["ours, precise mode"]}
+    written = {name: result[name] for name in ("made_by", "commit")} | {
+        "kinds": kinds, "negative": {"questions": negative["questions"], **answered}
+    }  # fmt: skip
+    return json.dumps(written, indent=1) + "\n"
+
+
 def _everyday_size(size: str, table: Mapping[str, Any]) -> Iterator[str]:
     whole = table["all with an answer"]
     yield f"**{_EVERYDAY_SIZES[size]}**\n"
@@ -1692,6 +1712,7 @@ def main() -> None:
         (CONSOLE, console),
         (HYGIENE, hygiene),
         (SOAK, soak),
+        (EXPECTED, expected),
     )
     for path, text in ((path, write()) for path, write in pages):
         if not check:

@@ -8,14 +8,19 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.search.evaluation import (
+    FEW,
     Answered,
+    Pair,
     Question,
     absent_questions,
+    compare,
+    interval,
     latency,
     make_question,
     nothing,
     read_questions,
     retrieval,
+    stale,
     subjects,
 )
 from memory_mesh.core.search.lexical import tokens
@@ -79,6 +84,8 @@ WRONG = {
     '{"question": "x", "expect": {"a": "b"}}': "needs either expect",
     '{"question": "x", "expect": ["y"], "nothing": true}': "needs either expect",
     '{"question": "x", "nothing": "yes"}': "needs either expect",
+    '{"question": "x", "expect": ["y"], "stale": [1]}': "needs stale, a list of ids or texts",
+    '{"question": "x", "nothing": true, "stale": ["y"]}': "together with expect",
     "1" * 5000: "a number that is too long",
     "[" * 100_000: "too many levels",
 }
@@ -97,12 +104,11 @@ def test_questions_are_read_with_one_expected_memory_several_or_none() -> None:
         {"question": "a", "expect": "x"},
         {"question": "b", "expect": ["x", "y", "x"]},
         {"question": "c", "nothing": True},
+        {"question": "d", "expect": ["x"], "stale": "y"},
     ]
-    assert [one.expected for one in read_questions(map(json.dumps, lines))] == [
-        ("x",),
-        ("x", "y"),
-        (),
-    ]
+    questions = read_questions(map(json.dumps, lines))
+    assert [one.expected for one in questions] == [("x",), ("x", "y"), (), ("x",)]
+    assert [one.stale for one in questions] == [(), (), (), ("y",)]
     with pytest.raises(InvalidInput, match="no questions"):
         read_questions(["\n", " "])
 
@@ -148,3 +154,56 @@ def test_latency_is_the_time_of_a_search_that_was_made() -> None:
     assert latency([]) == (None, None)
     assert latency([answered(ms=7)]) == (7, 7)
     assert latency([answered(ms=ms) for ms in range(1, 101)]) == (50, 95)
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "limits"),
+    [(0.8, 10, (0.4902, 0.9433)), (0.0, 10, (0.0, 0.2775)), (1.0, 10, (0.7225, 1.0))],
+)
+def test_the_interval_of_a_fraction_is_that_of_wilson(
+    value: float, count: int, limits: tuple[float, float]
+) -> None:
+    assert interval(value, count) == pytest.approx(limits, abs=1e-4)
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1))
+def test_an_interval_contains_its_figure_and_four_times_the_questions_make_it_narrower(
+    count: int, value: float
+) -> None:
+    low, high = interval(value, count) or (2.0, -1.0)
+    assert 0 <= low <= value + 1e-9
+    assert value - 1e-9 <= high <= 1
+    less, more = interval(value, 4 * count) or (2.0, -1.0)
+    assert more - less < high - low
+    assert interval(None, count) is interval(value, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("differences", "is_better"),
+    [
+        ([0.0] * FEW, False),
+        ([0.5] * FEW, True),
+        ([0.5] * (FEW - 1), False),  # too few to conclude
+        ([0.5, -0.5] * FEW, False),
+        ([-0.5] * FEW, False),
+    ],
+)
+def test_a_setting_is_better_if_the_interval_of_the_paired_differences_excludes_none(
+    differences: list[float], is_better: bool
+) -> None:
+    found = compare("ranker = rrf", differences)
+    assert found.is_better is is_better
+    low, high = found.interval
+    assert low <= found.difference <= high
+
+
+def test_stale_pairs_are_counted_by_their_kind() -> None:
+    pairs = [
+        Pair(newer="a", older="b", kind=kind, question="x", is_stale=is_stale)
+        for kind, is_stale in [("known", True), ("known", False), ("possible", True)]
+    ]
+    assert [stale(pairs, kind) for kind in ("given", "known", "possible")] == [
+        (0, 0),
+        (1, 2),
+        (1, 1),
+    ]

@@ -81,7 +81,7 @@ def test_an_evaluation_says_how_many_questions_the_model_wrote_and_why_not_more(
         set_model(server.url)
         said, failed = cli("eval"), cli("eval")
     assert "the language model wrote 1 question" in said.out
-    assert "questions by rules, because" in failed.out
+    assert "no more questions of the model, because" in failed.out
     assert "the language model wrote" not in failed.out
     assert (said.code, failed.code) == (0, 0)
 
@@ -105,7 +105,7 @@ def test_an_evaluation_does_not_upgrade_a_store_to_count_the_calls_of_the_model(
         before = schema()
         said = cli("eval", "--store", store, "--user", "ana")
         assert schema() == before
-        assert "questions by rules, because" in said.out
+        assert "no questions of the model, because" in said.out
         # The control: a write upgrades it.
         assert cli("store", TEXT, "--store", store, "--user", "ana").code == 0
         assert (

@@ -16,6 +16,7 @@ from memory_mesh.core.errors import CallRefused, CallTimedOut, Cancelled, Embedd
 from memory_mesh.core.model import Json
 from memory_mesh.core.model.background import cancellable
 from memory_mesh.core.ports import Likely, Prompt, Tokens
+from memory_mesh.core.search.lexical import tokens
 from memory_mesh.models import ModelJudge
 from memory_mesh.models.providers import PROVIDERS, OpenAiChat, provider_url
 from memory_mesh.models.remote_embedder import RemoteEmbedder
@@ -203,3 +204,23 @@ def test_a_mesh_extracts_with_it_and_counts_the_tokens(
     assert spent.keys() == {"check", "extract"}
     assert (spent["extract"].calls, spent["extract"].received) == (1, 24)
     assert spent["extract"].sent > 300
+
+
+def test_an_evaluation_asks_a_real_model_and_keeps_no_question_in_the_words_of_its_memory(
+    address: str,
+) -> None:
+    texts = ("Ana Keller approves every deploy on Fridays.", "The staging database has port 5433.")
+    few = {"llm_provider": "llamacpp", "llm_base_url": address, "llm_timeout": 120.0}
+    with MemoryMesh(store="memory://", embedder="none", llm_max_tokens=120, **few) as mesh:
+        mesh.add_many([(text, None) for text in texts])
+        found = mesh.evaluate()
+        spent = {one.operation: one.calls for one in mesh.stats().spent_today}
+    written = [one.question for one in found.answered if one.question.source == "model"]
+    assert spent.keys() == {"evaluate"}
+    assert spent["evaluate"] in (1, 2)
+    assert found.by_model == len(written) == found.retrieval.questions
+    assert written or found.dropped or found.note
+    for question in written:
+        words, known = set(tokens(question.text)), set(tokens(" ".join(texts)))
+        assert len(words & known) <= len(words) / 2
+    assert (found.own_words.questions, found.own_words.mrr) == (2, 1.0)

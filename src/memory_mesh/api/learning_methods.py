@@ -363,11 +363,12 @@ class Auditing(Handle):
         stored. Nothing is changed.
 
         `questions` are lines of JSON such as `{"question": "Who pays?", "expect": ["mem_…"]}`, with
-        ids or texts, or with `"nothing": true`. Without them, at most `count` questions are made
-        from the memories, by rules or by the language model if there is one, and as many about
-        things that no memory mentions. By rules, the same `seed` makes the same questions. The
-        searches are not counted as uses and not written to the audit chain. Raises `InvalidInput`
-        with the number of a line that is not a question.
+        ids or texts, or with `"nothing": true`; `"stale"` lists outdated memories. Without them
+        the language model writes at most `count` questions in other words than the memories. As
+        many are made by rules, of the memories' own words: an upper bound (`own_words`), not
+        recall. As many are about things that no memory mentions. By rules, the same `seed` makes
+        the same questions. The searches are not counted as uses and not written to the audit chain.
+        Raises `InvalidInput` with the number of a line that is not a question.
         """
         from memory_mesh.flows.search.evaluate import Request, evaluate
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
-from math import ceil
+from math import ceil, sqrt
 
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.search.lexical import tokens
@@ -14,9 +14,16 @@ from memory_mesh.core.text import LazyRegex, ShortRepr, split_sentences
 
 # --- figures and report ---
 
-GIVEN = "given"
+# Who wrote a question. One by rules consists of words of its memory.
+GIVEN, MODEL, RULES = "given", "model", "rules"
+# Of an older and a newer statement: a given question names the older one as outdated, a link or a
+# supersession says that it is, or the judge of changes finds it possible.
+KNOWN, POSSIBLE = "known", "possible"
 CUTS = (1, 5, 10)
 MAX_IDS = 5  # of a finding
+FEW = 30  # with fewer questions a figure is too uncertain to conclude from
+_Z = 1.96  # of a 95 % interval
+_DRAWS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +33,9 @@ class Question:
 
     text: str
     expected: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()  # outdated memories, which must not stand above the expected ones
     kind: str = GIVEN  # the type of the memory that it was made from
+    source: str = GIVEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +73,34 @@ class Nothing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """An older statement and the newer one that changed it, and whether a question found the
+    older one above, or without, the newer one."""
+
+    newer: str
+    older: str
+    kind: str  # given, known or possible
+    question: str
+    is_stale: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The same questions with another setting: the mean difference of the reciprocal ranks, with
+    its 95 % interval by a paired bootstrap."""
+
+    setting: str
+    questions: int
+    difference: float
+    interval: tuple[float, float]
+
+    @property
+    def is_better(self) -> bool:
+        """Return whether the other setting is better by more than chance."""
+        return self.questions >= FEW and self.interval[0] > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One check of the hygiene of a store: how many of the checked are wrong, and what to do."""
 
@@ -82,15 +119,19 @@ class Evaluation(ShortRepr):
 
     memories: int  # active ones that the reader sees
     made: bool  # the questions were made from the memories
-    retrieval: Retrieval
-    by_kind: Mapping[str, Retrieval]
+    retrieval: Retrieval  # of given questions, or of those that the language model wrote
+    # Of questions by rules, which are the words of their memory: an upper bound, not recall.
+    own_words: Retrieval
+    by_kind: Mapping[str, Retrieval]  # of `retrieval`
     nothing: Nothing
     median_ms: float | None
     p95_ms: float | None
-    advice: Mapping[str, str]  # by figure: what would improve it
+    pairs: Sequence[Pair]
+    compared: Sequence[Comparison]  # other settings, on the questions of `retrieval`
     hygiene: Sequence[Finding]
     answered: Sequence[Answered] = field(default=(), repr=False)
-    by_model: int = 0  # questions that a language model wrote; the other made ones are by rules
+    by_model: int = 0  # questions that a language model wrote
+    dropped: int = 0  # others that it wrote, in words of their memory
     note: str = ""  # why it wrote no more
 
     @property
@@ -103,12 +144,42 @@ def retrieval(answered: Sequence[Answered]) -> Retrieval:
     """Return the figures of the questions that expect a memory."""
     asked = [one for one in answered if one.question.expected]
     recall = {cut: _mean([_found(one, cut) for one in asked]) for cut in CUTS}
-    first = [min((rank for rank in one.ranks if rank), default=None) for one in asked]
-    return Retrieval(
-        questions=len(asked),
-        recall=recall,
-        mrr=_mean([1 / rank if rank else 0.0 for rank in first]),
-    )
+    mrr = _mean([reciprocal(one.ranks) for one in asked])
+    return Retrieval(questions=len(asked), recall=recall, mrr=mrr)
+
+
+def reciprocal(ranks: Iterable[int | None]) -> float:
+    """Return 1 ÷ the best of these ranks, or 0 if there is none."""
+    return max((1 / rank for rank in ranks if rank), default=0.0)
+
+
+def interval(value: float | None, count: int) -> tuple[float, float] | None:
+    """Return the 95 % interval of a fraction of so many questions, by Wilson's score. A mean of
+    values from 0 to 1 varies no more than a fraction does, so it holds for that, too."""
+    if value is None or not count:
+        return None
+    share = _Z * _Z / count
+    centre, wide = value + share / 2, _Z * sqrt(value * (1 - value) / count + share / count / 4)
+    low, high = (centre - wide) / (1 + share), (centre + wide) / (1 + share)
+    return max(0.0, low), min(1.0, high)
+
+
+def compare(setting: str, differences: Sequence[float]) -> Comparison:
+    """Return the mean of paired differences with the interval that resampling them gives."""
+    import numpy as np
+
+    values, counts = np.unique(differences, return_counts=True)
+    total = len(differences)
+    draws = np.random.default_rng(0).multinomial(total, counts / total, _DRAWS) @ values / total
+    low, high = np.percentile(draws, [2.5, 97.5]).tolist()
+    mean = sum(differences) / total
+    return Comparison(setting=setting, questions=total, difference=mean, interval=(low, high))
+
+
+def stale(pairs: Iterable[Pair], kind: str) -> tuple[int, int]:
+    """Return how many pairs of a kind have the older statement above, and how many there are."""
+    found = [pair.is_stale for pair in pairs if pair.kind == kind]
+    return sum(found), len(found)
 
 
 def nothing(answered: Sequence[Answered]) -> Nothing:
@@ -144,7 +215,7 @@ def _mean(values: Sequence[float]) -> float | None:
 # question: nothing here is random.
 
 _EXPECTED = '{"question": "…", "expect": ["an id or a text"]} or {"question": "…", "nothing": true}'
-_KEYS = frozenset({"question", "expect", "nothing"})
+_KEYS = frozenset({"question", "expect", "stale", "nothing"})
 _MAX_QUESTION, _MAX_SENTENCES, _MAX_CHARS = 2_000, 50, 20_000
 _MIN_KEYWORDS = 2  # of a question: one word is in too many memories
 _DROPPED = 4  # one word in so many is left out
@@ -201,16 +272,25 @@ def _read(line: object, number: int) -> Question:
         raise _invalid(number, "is not a JSON object")
     if unknown := sorted(value.keys() - _KEYS):
         raise _invalid(number, f"has the unknown key {shown(unknown[0], max_length=40)}")
-    text, given, nothing = value.get("question"), value.get("expect"), value.get("nothing", False)
+    text, nothing = value.get("question"), value.get("nothing", False)
     if not isinstance(text, str) or not text.strip() or len(text) > _MAX_QUESTION:
         raise _invalid(number, f"needs a question, a text of at most {_MAX_QUESTION:,} characters")
-    expected = [given] if isinstance(given, str) else given or []
-    is_list = isinstance(expected, list) and all(
-        isinstance(one, str) and one.strip() for one in expected
-    )
-    if not is_list or not isinstance(nothing, bool) or bool(expected) == nothing:
+    expected, stale = _texts(value.get("expect")), _texts(value.get("stale"))
+    if expected is None or not isinstance(nothing, bool) or bool(expected) == nothing:
         raise _invalid(number, "needs either expect, a list of ids or texts, or nothing: true")
-    return Question(text=text, expected=tuple(dict.fromkeys(expected)))
+    if stale is None or (stale and not expected):
+        raise _invalid(number, "needs stale, a list of ids or texts, together with expect")
+    return Question(text=text, expected=expected, stale=stale)
+
+
+def _texts(given: object) -> tuple[str, ...] | None:
+    """Return a text or a list of texts without repeats; None for another value."""
+    texts = [given] if isinstance(given, str) else given or []
+    if not isinstance(texts, list) or not all(
+        isinstance(one, str) and one.strip() for one in texts
+    ):
+        return None
+    return tuple(dict.fromkeys(texts))
 
 
 def _invalid(number: int, what: str) -> InvalidInput:

@@ -4,12 +4,13 @@ Everything is read. Searches are neither counted as uses nor written to the audi
 has memory switched off, so that a write would raise `MemoryDisabled`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from memory_mesh.core import model
 from memory_mesh.core.audit import Broken
+from memory_mesh.core.claims.updates import ENDS, MAY_UPDATE, UPDATES, asks_past
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, whole_number
 from memory_mesh.core.intake import normal_text
 from memory_mesh.core.intake.gate import Layer0
@@ -19,6 +20,7 @@ from memory_mesh.core.model import (
     Compare,
     In,
     Kind,
+    Link,
     Memory,
     MemoryType,
     Row,
@@ -29,31 +31,39 @@ from memory_mesh.core.model import (
     equals,
     iso,
 )
-from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.ports import ChatModel, Progress, no_progress
 from memory_mesh.core.search.evaluation import (
     CUTS,
+    GIVEN,
+    KNOWN,
     MAX_IDS,
+    MODEL,
+    POSSIBLE,
+    RULES,
     Answered,
+    Comparison,
     Evaluation,
     Finding,
+    Pair,
     Question,
-    Retrieval,
     absent_questions,
+    compare,
     latency,
     make_question,
     nothing,
     order,
     read_questions,
+    reciprocal,
     retrieval,
     subjects,
 )
-from memory_mesh.core.search.lexical import query_tokens
-from memory_mesh.core.search.passages import versions
+from memory_mesh.core.search.lexical import query_tokens, tokens
 from memory_mesh.core.text import is_blank
 from memory_mesh.flows.audit.audit import ChainSelection, verify_chains
 from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.graph import search as graph_search
 from memory_mesh.flows.graph.context import ContextRequest, build
+from memory_mesh.flows.graph.links import read_active
 from memory_mesh.flows.lane.capture import REPEATS, junk
 from memory_mesh.flows.search import search
 from memory_mesh.flows.search.readable import readable
@@ -67,44 +77,83 @@ _AT_ONCE = 10
 _CHARS_PER_TOKEN = 4
 # Of a memory; a question needs no more, and the evaluation has looked for secrets in these.
 _MAX_CHARS = 10_000
+# Of the keywords of a question, those that its memory has, too. It leaves room for a name; of the
+# questions of bench.everyday, nine in ten that need an inference are below it.
+_MAX_REUSED = 1 / 3
 _OLDER = (
-    "questions by rules, because the store is that of an earlier version, and counting a call of "
-    "the model would upgrade it"
+    "no questions of the model, because the store is that of an earlier version, and counting a "
+    "call would upgrade it"
 )
 
 
-def paraphrased(context: Context, memories: Sequence[Memory]) -> tuple[dict[str, str], str]:
-    """Return the questions that the model wrote, by the id of the memory, and why the others have
-    none.
+@dataclass(slots=True)
+class Written:
+    """The questions that the model wrote, by the id of the memory, how many others were in words
+    of their memory, and why there are no more."""
 
-    Without a model there are none. After a failure the model is not asked again: a spent budget or
-    a server that is down would fail for every batch.
+    questions: dict[str, str] = field(default_factory=dict)
+    dropped: int = 0
+    note: str = ""
+
+
+def paraphrased(context: Context, memories: Sequence[Memory]) -> Written:
+    """Return questions about the memories in other words than theirs.
+
+    Without a model there are none. The model is asked a second time for those that reuse words of
+    their memory. After a failure it is not asked again: a spent budget or a server that is down
+    would fail for every batch.
     """
-    found: dict[str, str] = {}
-    if context.models.chat is None or not memories:
-        return found, ""
+    written, chat = Written(), context.models.chat
+    if chat is None or not memories:
+        return written
     if not context.file.is_prepared():
-        return found, _OLDER
+        written.note = _OLDER
+        return written
+    try:
+        for batch in batches(memories, _AT_ONCE):
+            reused = _write(context, chat, batch, written)
+            if again := [memory for memory in batch if memory.id in reused]:
+                words = sorted({word for one in reused.values() for word in one})
+                _write(context, chat, again, written, words)
+                written.dropped += sum(one.id not in written.questions for one in again)
+    except (CallError, BudgetSpent, AnswerUnreadable) as error:
+        written.note = f"no more questions of the model, because {error}"
+    return written
+
+
+def _write(
+    context: Context,
+    chat: ChatModel,
+    memories: Sequence[Memory],
+    written: Written,
+    avoided: Sequence[str] = (),
+) -> dict[str, list[str]]:
+    """Add what the model writes about the memories, and return the words that others of its
+    questions reuse."""
     room = min(_CHARS_PER_TOKEN * context.options.llm_input_tokens // _AT_ONCE, _MAX_CHARS)
-    for batch in batches(memories, _AT_ONCE):
-        texts = [memory.content[:room] for memory in batch]
-        asked = prompt.build_question_prompt(
-            texts, context.ids.salt(), max_tokens=context.options.answer_tokens
-        )
-        try:
-            questions = prompt.read_questions(context.models.chat.reply(asked), len(batch))
-        except (CallError, BudgetSpent, AnswerUnreadable) as error:
-            return found, f"questions by rules, because {error}"
-        found |= {
-            batch[at].id: text for at, text in questions.items() if _is_usable(text, texts[at])
-        }
-    return found, ""
+    texts = [memory.content[:room] for memory in memories]
+    asked = prompt.build_question_prompt(
+        texts, context.ids.salt(), max_tokens=context.options.answer_tokens, avoided=avoided
+    )
+    reused: dict[str, list[str]] = {}
+    answers = prompt.read_questions(chat.reply(asked), len(texts))
+    for at, question in answers.items():
+        words = _reused(question, texts[at], context.options.stemmer_language)
+        if words:
+            reused[memories[at].id] = words
+        elif not detect(question):  # it instructs no model
+            written.questions[memories[at].id] = question
+    return reused
 
 
-def _is_usable(question: str, text: str) -> bool:
-    """Return whether a question is more than a part of the memory, and does not instruct a
-    model."""
-    return normal_text(question.rstrip("?？")) not in normal_text(text) and not detect(question)
+def _reused(question: str, text: str, language: str) -> list[str]:
+    """Return the words of a question that its memory has, too, if they are too many."""
+    keywords = set(query_tokens(question, language=language))
+    shared = keywords.intersection(tokens(text, language=language))
+    if len(shared) <= _MAX_REUSED * len(keywords):
+        return []
+    words = [word.strip(".,;:!?") for word in question.split()]
+    return [word for word in words if shared & {*tokens(word, language=language)}]
 
 
 # --- the evaluation ---
@@ -114,6 +163,7 @@ _LIMIT = max(CUTS)
 _QUERY_CHARS = 300  # of a hidden memory: its own words are the query
 _JUDGED_CHARS = 20_000  # redaction takes seconds for a text of a megabyte
 _ALL_JUNK = 1_000_000
+_MAX_LINKS = 10_000
 _HIDDEN = tuple(status for status in Status if status is not Status.ACTIVE)
 
 
@@ -135,8 +185,13 @@ def evaluate(context: Context, request: Request) -> Evaluation:
     given = None if request.lines is None else read_questions(request.lines)
     context = context.with_options(enable_memory=False)
     found = _scan(context, count, seed)
-    made = _made(context, found, count, seed) if given is None else _Made(given)
-    questions = made.questions
+    changed = _changed(context, count, seed)
+    sample = [] if given else _read(context, [id_ for _, id_ in sorted(found.sample)])
+    about = {memory.id: memory for memory in sample[:count]}
+    if about:  # the model is not asked beside given questions
+        about |= {one.id: one for _, one, _ in changed if one.status == Status.ACTIVE}
+    written = paraphrased(context, _shown(context, found, [*about.values()]))
+    questions = given or _made(found, sample, written.questions, count, seed)
     asked: list[tuple[Answered, list[SearchResult]]] = []
     # Not measured: the first search of a process reads the index and loads the ranker.
     for question in questions[:1]:
@@ -146,26 +201,32 @@ def evaluate(context: Context, request: Request) -> Evaluation:
         asked.append(_ask(context, question, request.timer))
     answered = [one for one, _ in asked]
     request.progress("questions", len(questions), len(questions))
-    figures, median_p95 = retrieval(answered), latency(answered)
-    kinds = sorted({one.question.kind for one in answered if one.question.expected})
+    by_rules = [one for one in answered if one.question.source == RULES]
+    others = [one for one in answered if one.question.expected and one.question.source != RULES]
+    median_ms, p95_ms = latency(answered)
     return Evaluation(
         memories=found.memories,
         made=given is None,
-        by_model=made.by_model,
-        note=made.note,
-        retrieval=figures,
+        by_model=sum(one.question.source == MODEL for one in answered),
+        dropped=written.dropped,
+        note=written.note,
+        retrieval=retrieval(others),
+        own_words=retrieval(by_rules),
         by_kind={
-            kind: retrieval([one for one in answered if one.question.kind == kind])
-            for kind in kinds
+            kind: retrieval([one for one in others if one.question.kind == kind])
+            for kind in sorted({one.question.kind for one in others})
         },
         nothing=nothing(answered),
-        median_ms=median_p95[0],
-        p95_ms=median_p95[1],
-        advice=_advice(context, figures),
+        median_ms=median_ms,
+        p95_ms=p95_ms,
+        pairs=[
+            *_pairs_of(context, asked),
+            *_ask_pairs(context, changed, written.questions, seed),
+        ],
+        compared=_compared(context, others),
         hygiene=[
             *_stored(context, found),
             *_hidden(context, count, seed),
-            _stale(context, asked, count, seed),
             _chains(context),
         ],
         answered=answered,
@@ -245,31 +306,23 @@ def _own(context: Context, *conditions: model.Where) -> model.Where:
 # --- questions ---
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """The questions of an evaluation, how many of them the language model wrote, and why not
-    more."""
-
-    questions: list[Question]
-    by_model: int = 0
-    note: str = ""
-
-
-def _made(context: Context, found: _Scan, count: int, seed: int) -> _Made:
-    """Return a question for each memory of the sample that has a sentence for one, and as many
-    at most about nothing."""
-    sample = _read(context, [id_ for _, id_ in sorted(found.sample)])
-    by_rules = [
-        (memory, text) for memory in sample if (text := make_question(memory.content, seed))
-    ][:count]
-    by_model, note = paraphrased(
-        context, _shown(context, found, [memory for memory, _ in by_rules])
-    )
-    made = [
-        Question(text=by_model.get(memory.id, text), expected=(memory.id,), kind=memory.memory_type)
-        for memory, text in by_rules
+def _made(
+    found: _Scan, sample: Sequence[Memory], written: Mapping[str, str], count: int, seed: int
+) -> list[Question]:
+    """Return the questions that the model wrote about the sample, those by rules for each memory
+    that has a sentence for one, and as many of the larger number at most about nothing."""
+    by_model = [
+        Question(text=written[one.id], expected=(one.id,), kind=one.memory_type, source=MODEL)
+        for one in sample[:count]
+        if one.id in written
     ]
-    return _Made([*made, *absent_questions(found.words, seed, len(made))], len(by_model), note)
+    by_rules = [
+        Question(text=text, expected=(one.id,), kind=one.memory_type, source=RULES)
+        for one in sample
+        if (text := make_question(one.content, seed))
+    ][:count]
+    absent = absent_questions(found.words, seed, max(len(by_model), len(by_rules)))
+    return [*by_model, *by_rules, *absent]
 
 
 def _shown(context: Context, found: _Scan, memories: Sequence[Memory]) -> list[Memory]:
@@ -298,10 +351,17 @@ def _ask(
         context, search.Request(query=question.text, limit=_LIMIT, mode=mode), use_cache=False
     )
     ms = (timer() - start) * 1000
-    stored = {memory.id: memory.content for memory in _read(context, question.expected)}
-    ranks = tuple(_rank(results, one, stored.get(one, one)) for one in question.expected)
     precise = sum(result.relevant for result in results)
+    ranks = _ranks(context, results, question.expected)
     return Answered(question=question, ranks=ranks, precise=precise, ms=ms), results
+
+
+def _ranks(
+    context: Context, results: Sequence[SearchResult], memories: Sequence[str]
+) -> tuple[int | None, ...]:
+    """Return the ranks of memories that are named by id or text."""
+    stored = {memory.id: memory.content for memory in _read(context, memories)}
+    return tuple(_rank(results, one, stored.get(one, one)) for one in memories)
 
 
 def _rank(results: Sequence[SearchResult], id_: str, text: str) -> int | None:
@@ -316,28 +376,79 @@ def _rank(results: Sequence[SearchResult], id_: str, text: str) -> int | None:
     return next(matches, None)
 
 
-def _advice(context: Context, figures: Retrieval) -> dict[str, str]:
-    """Return what would improve the figures of retrieval that are not perfect."""
-    if figures.mrr is None:
-        return {
-            "recall": "Store memories of a whole sentence, or give questions with --questions FILE."
-        }
-    better = {
-        "recall": (
-            "Store each statement on its own (memory-mesh extract), and remove copies (memory-mesh "
-            "consolidate)."
-        ),
-        "mrr": (
-            "Archive what is outdated: run memory-mesh consolidate --dry-run, then "
-            "memory-mesh junk."
-        ),
-    }
-    if context.models.embedder is None:
-        better["recall"] = (
-            "Searches compare keywords only: run memory-mesh model fetch, then memory-mesh reembed."
-        )
-    perfect = {"recall": figures.recall[_LIMIT] == 1, "mrr": figures.mrr == 1}
-    return {name: text for name, text in better.items() if not perfect[name]}
+def _compared(context: Context, answered: Sequence[Answered]) -> list[Comparison]:
+    """Ask the same questions with the other ranker."""
+    other = next(name for name in search.RANKERS if name != context.options.ranker)
+    differences = list[float]()
+    for one in answered:
+        request = search.Request(query=one.question.text, limit=_LIMIT, ranker=other)
+        results = search.search(context, request, use_cache=False)
+        ranks = _ranks(context, results, one.question.expected)
+        differences.append(reciprocal(ranks) - reciprocal(one.ranks))
+    return [compare(f"ranker = {other}", differences)] if differences else []
+
+
+# --- what changed ---
+
+_Changed = tuple[str, Memory, Memory]  # the kind of a pair, the older memory, the newer one
+
+
+def _changed(context: Context, count: int, seed: int) -> list[_Changed]:
+    """Return the pairs of which a link or a supersession says that the newer one changed the
+    older one, and those of which the judge finds it possible; at most `count` of each."""
+    where = all_of(
+        model.visible_to(context.reader),
+        In("link_type", (UPDATES, ENDS, MAY_UPDATE)),
+        Compare("similarity", ">", 0.0),
+        Compare("created_at", "<=", iso(context.clock())),
+    )
+    links = [Link.of(row) for row in context.store.find(Kind.LINK, where, limit=_MAX_LINKS)]
+    active = read_active(context, [id_ for one in links for id_ in (one.ref, one.target)])
+    pairs = [
+        (POSSIBLE if one.link_type == MAY_UPDATE else KNOWN, active[one.target], active[one.ref])
+        for one in links
+        if active.keys() >= {one.ref, one.target}
+    ]
+    rows = paged(context, Kind.MEMORY, _own(context, equals("status", Status.SUPERSEDED)))
+    for old in map(Memory.of, _sample(list(rows), count, seed)):
+        if not is_blank(old.content) and (current := _current(context, old)):
+            pairs.append((KNOWN, old, current))
+    pairs.sort(key=lambda pair: (order(seed, pair[1].content), pair[2].id))
+    return [
+        pair
+        for kind in (KNOWN, POSSIBLE)
+        for pair in [one for one in pairs if one[0] == kind][:count]
+    ]
+
+
+def _ask_pairs(
+    context: Context, changed: Sequence[_Changed], written: Mapping[str, str], seed: int
+) -> Iterator[Pair]:
+    """Ask about each older statement, in words of the model, or else in its own."""
+    for kind, older, newer in changed:
+        question = written.get(older.id) or make_question(older.content, seed)
+        question = question or older.content[:_QUERY_CHARS]
+        if asks_past(question):
+            continue  # it may be the answer
+        request = search.Request(query=question, limit=_LIMIT)
+        results = search.search(context, request, use_cache=False)
+        old, new = (reciprocal([_rank(results, one.id, one.content)]) for one in (older, newer))
+        yield Pair(newer=newer.id, older=older.id, kind=kind, question=question, is_stale=old > new)
+
+
+def _pairs_of(
+    context: Context, asked: Sequence[tuple[Answered, list[SearchResult]]]
+) -> Iterator[Pair]:
+    """Yield, of each given question that names outdated memories, the best of these."""
+    for answered, results in asked:
+        question = answered.question
+        ranks = dict(zip(question.stale, _ranks(context, results, question.stale), strict=True))
+        if not ranks:
+            continue
+        older = max(ranks, key=lambda one: reciprocal([ranks[one]]))
+        is_stale = reciprocal([ranks[older]]) > reciprocal(answered.ranks)
+        newer = question.expected[0]
+        yield Pair(newer=newer, older=older, kind=GIVEN, question=question.text, is_stale=is_stale)
 
 
 # --- hygiene ---
@@ -439,48 +550,6 @@ def _sample(rows: Sequence[Row], count: int, seed: int) -> list[Row]:
 
 def _has(results: "Sequence[model.MemoryRecord]", memory: Memory) -> bool:
     return any(one.id == memory.id for one in results)
-
-
-def _stale(
-    context: Context, asked: Sequence[tuple[Answered, list[SearchResult]]], count: int, seed: int
-) -> Finding:
-    """Return the older versions that stand above the current one: in the results of the
-    questions, and of superseded texts."""
-    above = [
-        id_
-        for answered, results in asked
-        for id_ in _above(context, answered.question.text, results)
-    ]
-    rows = list(paged(context, Kind.MEMORY, _own(context, equals("status", Status.SUPERSEDED))))
-    superseded = _sample(rows, count, seed)
-    for old in map(Memory.of, superseded):
-        current = _current(context, old)
-        if current is None or is_blank(old.content):
-            continue
-        question = make_question(old.content, seed) or old.content[:_QUERY_CHARS]
-        results = search.search(
-            context, search.Request(query=question, limit=_LIMIT), use_cache=False
-        )
-        stale, right = (
-            _rank(results, old.id, old.content),
-            _rank(results, current.id, current.content),
-        )
-        if stale and (right is None or stale < right):
-            above.append(old.id)
-    remedy = (
-        "Archive the older text: memory-mesh archive ID, or state it as a claim (docs/claims.md)."
-    )
-    return _finding(
-        "stale above current", list(dict.fromkeys(above)), len(asked) + len(superseded), remedy
-    )
-
-
-def _above(context: Context, question: str, results: Sequence[SearchResult]) -> Iterator[str]:
-    """Yield the results that stand above a newer version of the same statement."""
-    places = {one.id: at for at, one in enumerate(results)}
-    rows = context.store.get(Kind.MEMORY, list(places))
-    for newest, *older in versions(list(rows.values()), query_tokens(question)):
-        yield from (row.id for row in older if places[row.id] < places[newest.id])
 
 
 def _current(context: Context, old: Memory) -> Memory | None:
