@@ -38,7 +38,8 @@ def name_of(path: Path) -> str:
 def test_a_data_file_has_what_its_module_uses_and_nothing_else(path: Path) -> None:
     entries = entries_of(path)
     used = {*USE.findall(path.read_text("utf-8")), *REFERENCE.findall("".join(entries.values()))}
-    cues = {name for name in entries if name.startswith("cue_")}  # of capture, by their names
+    # Of capture, by their names.
+    cues = {name for name in entries if name.startswith(("cue_", "sign_"))}
     assert used | cues == entries.keys()
 
 
