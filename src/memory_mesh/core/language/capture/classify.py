@@ -243,10 +243,10 @@ def _why_not_by_form(plain: str, role: str) -> str | None:
 def _is_small_talk(plain: str) -> bool:
     """Return whether a text is nothing but greetings, thanks, wishes, or yes and no: a wish may
     also say to whom and for what, as in "Good luck with the exam, Ana"."""
-    marked = unicodedata.normalize("NFKD", plain[:_MAX_SMALL_TALK])
+    marked = unicodedata.normalize("NFKD", plain)
     rest = "".join(char for char in marked if not unicodedata.combining(char))
     said = wished = False
-    while rest:
+    while rest and len(plain) <= _MAX_SMALL_TALK:
         between = _RE.between.match(rest)
         gap = between[0] if between else ""
         rest = rest[len(gap) :]
