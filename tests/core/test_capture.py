@@ -78,9 +78,9 @@ def test_small_talk_of_six_languages_is_junk_and_statements_that_begin_like_it_a
 ) -> None:
     texts = tomllib.loads(SMALL_TALK_TEXTS.read_text("utf-8"))[part]
     for language, junk in texts["junk"].items():
-        told = [text for text in junk if why_stored_is_junk(text) == SMALL_TALK]
-        assert len(told) >= 0.9 * len(junk), (language, {*junk} - {*told})
-        assert all(why_not(text) for text in told)
+        recognised = [text for text in junk if why_stored_is_junk(text) == SMALL_TALK]
+        assert len(recognised) >= 0.9 * len(junk), (language, {*junk} - {*recognised})
+        assert all(why_not(text) for text in recognised)
     for facts in texts["facts"].values():
         assert [text for text in facts if why_stored_is_junk(text)] == []
         assert SMALL_TALK not in map(why_not, facts)

@@ -32,7 +32,7 @@ CLI_AND_REST = frozenset({CLI, REST})  # for people; an agent has no use for it
 # Commands that only group other commands.
 GROUPS = {
     "audit": "Verify, show and export the audit chains: a signed block for every change.",
-    "hooks": "Show what waits for the hooks that the setting writethrough names, and deliver it.",
+    "hooks": "Show and deliver what waits for the hooks of the setting writethrough.",
     "lane": "The lane: what was learnt, by type, such as a decision or a correction.",
     "notes": "Read and write the notes of a folder, and find those that a task needs.",
     "trace": "Record executions, and find what was done for similar goals.",
