@@ -1,6 +1,8 @@
 """What capture keeps of a transcript, and what the firewall drops with which reason."""
 
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from bench.capture.pieces import FOLDER, judged, read
@@ -9,12 +11,15 @@ from memory_mesh.core.intake import TAXONOMY
 from memory_mesh.core.language.capture import NotKept
 from memory_mesh.core.language.capture.classify import (
     CLASSES,
+    SMALL_TALK,
     Judge,
     judge_without_vectors,
     why_not,
+    why_stored_is_junk,
 )
 from memory_mesh.core.language.capture.extract import Captured, Message, extract
 
+SMALL_TALK_TEXTS = Path(__file__).parents[1] / "data" / "small_talk.toml"
 LINTER = "From now on I want you to always run the linter before you tell me you're done."
 
 # The firewall and the order of messages are tested with it, and the judge itself on labelled
@@ -65,6 +70,20 @@ JUNK = [
 @pytest.mark.parametrize(("role", "text", "why"), JUNK)
 def test_junk_is_dropped_with_its_reason(role: str, text: str, why: str) -> None:
     assert why_not(text, role=role) == why
+
+
+@pytest.mark.parametrize("part", ["seen", "unseen"])
+def test_small_talk_of_six_languages_is_junk_and_statements_that_begin_like_it_are_not(
+    part: str,
+) -> None:
+    texts = tomllib.loads(SMALL_TALK_TEXTS.read_text("utf-8"))[part]
+    for language, junk in texts["junk"].items():
+        recognised = [text for text in junk if why_stored_is_junk(text) == SMALL_TALK]
+        assert len(recognised) >= 0.9 * len(junk), (language, {*junk} - {*recognised})
+        assert all(why_not(text) for text in recognised)
+    for facts in texts["facts"].values():
+        assert [text for text in facts if why_stored_is_junk(text)] == []
+        assert SMALL_TALK not in map(why_not, facts)
 
 
 @pytest.mark.parametrize(

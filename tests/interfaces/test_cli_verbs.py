@@ -262,21 +262,37 @@ def test_every_flag_is_explained(cli, flag):
             )
 
 
-def test_help_begins_with_few_commands(cli):
+def test_help_begins_with_few_commands_and_the_topics_and_fits_a_screen(cli, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     said = cli()
     assert (said.code, said.out) == (0, cli("--help").out)
-    assert len(said.out.splitlines()) < 40
+    assert len(said.out.splitlines()) <= 24
     for words in (
-        "Store:",
-        "Search and read:",
+        "First commands:",
         "  store ",
         "  search ",
         "  console ",
+        "Topics:",
+        "  maintaining ",
         "memory-mesh demo",
-        "memory-mesh help --all",
+        "memory-mesh help TOPIC",
     ):
         assert words in said.out
+    assert "memory-mesh help --all" in " ".join(said.out.split())
     assert "lane judge" not in said.out
+
+
+def test_every_command_is_in_the_help_of_one_topic(cli):
+    topics = cli().out.partition("Topics:\n")[2].partition("\n\n")[0].splitlines()
+    shown = [
+        command
+        for topic in topics
+        for command in COMMANDS
+        if f"\n  {command} " in cli("help", topic.split()[0]).out
+    ]
+    assert sorted(shown) == sorted(COMMANDS)
+    assert "did you mean reading?" in cli("help", "readin").err
+    assert cli("reading").code == 2
 
 
 def test_help_names_every_command_in_its_group(cli):
@@ -311,6 +327,7 @@ def test_help_fits_the_terminal(cli, monkeypatch, width):
     for words in (
         [],
         ["help", "--all"],
+        ["help", "maintaining"],
         *([group] for group in GROUPS),
         *([*command.split(), "--help"] for command in COMMANDS),
     ):
@@ -320,7 +337,13 @@ def test_help_fits_the_terminal(cli, monkeypatch, width):
 
 
 def test_help_on_a_terminal_has_the_same_text(cli):
-    for words in (["--help"], ["help", "--all"], ["audit"], ["search", "--help"]):
+    for words in (
+        ["--help"],
+        ["help", "--all"],
+        ["help", "setup"],
+        ["audit"],
+        ["search", "--help"],
+    ):
         piped, seen = cli(*words).out, cli(*words, terminal=True).out
         assert "\x1b[1musage:" in seen
         assert re.sub(r"\x1b\[[0-9;]+m", "", seen) == piped

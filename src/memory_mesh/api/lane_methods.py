@@ -22,7 +22,8 @@ class MemoryLane(Handle):
     """The memories of a mesh as a lane: learnings of ten types, which fade without use and rise
     with feedback.
 
-    It stores memories that every agent of the user sees, and finds those of every face.
+    It stores memories that every agent of the user sees, and finds those of every other part of
+    the mesh.
     """
 
     def store(

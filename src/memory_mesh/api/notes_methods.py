@@ -20,9 +20,10 @@ from memory_mesh.flows.search import readable
 class MemoryNotes(Handle):
     """The notes of a folder: Markdown files with frontmatter, which people edit and review.
 
-    The folder is `notes_dir`, by default `.rawko/memories` under the working folder. The files are
-    the truth, and are only ever added to. Every valid section is a memory too, so that `search` and
-    the other faces find it.
+    The folder is `notes_dir`, by default `.rawko/memories` under the working folder, the place that
+    the design of the notes (SPEC-0009) names. The files are the truth, and are only ever added
+    to. Every valid section is a memory too, so that `search` and the other parts of the mesh find
+    it.
     """
 
     # --- reading ---

@@ -25,8 +25,8 @@ class MemoryTraces(Handle):
 
     By default each store has its own: `traces` in the home folder for the default store, and a
     folder beside any other one, such as `memory.db-traces`. Each user has one of its own in it.
-    Every trace and every entry of the log is a memory too, so that `search` and the other faces
-    find it. Secrets and personal data are masked before it is written.
+    Every trace and every entry of the log is a memory too, so that `search` and the other parts of
+    the mesh find it. Secrets and personal data are masked before it is written.
     """
 
     # --- writing ---

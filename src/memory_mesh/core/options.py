@@ -158,7 +158,10 @@ def _schemas(value: dict[str, object]) -> str:
 class ScopeOptions:
     """Whose memories are read and written."""
 
-    agent_id: str = option("YAMO_AGENT", "the agent that reads and writes", project=Project.YES)
+    agent_id: str = option(
+        "YAMO_AGENT", "the agent that reads and writes; the default is the agent without a name",
+        project=Project.YES,
+    )  # fmt: skip
     user_id: str | None = option(None, "the user whose memories these are")
     session_id: str | None = option(None, "the session that reads and writes", project=Project.YES)
     project: str | None = option(
@@ -178,10 +181,11 @@ class StoreOptions:
     store_key: str | None = option(
         None, "the key of a Supabase store; by default from SUPABASE_KEY", secret=True
     )
-    db_dir: str | None = option(None, "the LanceDB folder of RFC-0011")
+    db_dir: str | None = option(None, "the folder of a LanceDB store, instead of store")
     preset: str | None = option(
         None,
-        "lane: the database and the embedding model of Memory Lane, unless they are set otherwise",
+        "lane: the database and the embedding model of Memory Lane, an older memory of coding "
+        "agents, unless they are set otherwise",
         choices=tuple(PRESETS),
     )
     busy_seconds: float = option(30.0, "how long to wait for other processes")
@@ -207,7 +211,8 @@ class StoreOptions:
     )
     predicate_schemas: dict[str, object] | None = option(
         None,
-        "by predicate of claims: cardinality, conflict_policy, normalize, dedup_policy",
+        "how claims exclude each other, by predicate (what they say of a subject): cardinality, "
+        "conflict_policy, normalize, dedup_policy",
         check=_schemas,
     )
     duplicate_similarity: float = option(
@@ -241,7 +246,9 @@ class PrivacyOptions:
         "all that is masked in other memories",
         choices=("secrets", "all"),
     )
-    scrub: dict[str, object] | None = option(None, "settings of the scrubber, by group")
+    scrub: dict[str, object] | None = option(
+        None, "what is removed of a text, such as tags of markup, by group"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -250,7 +257,7 @@ class SearchOptions:
 
     ranker: str = option(
         "learnt",
-        "how candidates are ranked: learnt, or rrf as in RFC-0011",
+        "how results are ranked: learnt, by a small model; rrf, by reciprocal rank fusion",
         choices=("learnt", "rrf"), project=Project.YES,
     )  # fmt: skip
     search_mode: str = option(
@@ -265,17 +272,20 @@ class SearchOptions:
         project=Project.YES,
     )
     min_score_threshold: float = option(
-        0.2, "the lowest similarity of what the lane finds; with a filter by entity it is 0.15",
+        0.2, "the lowest similarity of what `lane find` shows; with a filter by entity it is 0.15",
         check=_fraction, project=Project.YES,
     )  # fmt: skip
     intent_words: dict[str, list[str]] | None = option(
         None,
-        "by words of a query of the lane: the types of memories that it asks for",
+        "by words of a query of `lane find`: the types of memories that it asks for",
         check=_intents,
         project=Project.YES,
     )
     stemmer_language: str = option(
-        "english", "the language whose words are stemmed", check=_stemmer, project=Project.YES
+        "english",
+        "the language whose word endings make no difference",
+        check=_stemmer,
+        project=Project.YES,
     )
     index_max_memories: int = option(
         100_000,
@@ -381,7 +391,7 @@ class AuditOptions:
         "in the home",
     )
     audit_anchor: str | None = option(
-        None, "a file or URL to which the heartbeat writes the heads of the chains"
+        None, "a file or URL to which the maintenance jobs (`heartbeat`) write the last blocks"
     )
 
 
@@ -389,17 +399,22 @@ class AuditOptions:
 class LearningOptions:
     """Lessons, decay, skills and heritage."""
 
-    enable_wisdom_distillation: bool = option(False, "distill lessons in the heartbeat")
+    enable_wisdom_distillation: bool = option(
+        False, "derive lessons from failures in the maintenance jobs (`heartbeat`)"
+    )
     lesson_min_confidence: float = option(
         0.7, "lessons with less confidence are not returned", check=_fraction
     )
     lesson_retention_days: int = option(365, "lessons not seen for this many days are archived")
     decay_enabled: bool = option(
         False,
-        "let the heartbeat archive weak memories and consolidate; otherwise it only reports them",
+        "let the maintenance jobs (`heartbeat`) archive weak memories and consolidate; otherwise "
+        "they only report them",
     )
     skill_directories: str | list[str] | None = option(None, "folders of skill files")
-    enable_heritage_tracking: bool = option(False, "record heritage on add")
+    enable_heritage_tracking: bool = option(
+        False, "record what led to a memory, its heritage, when it is added"
+    )
     max_heritage_depth: int = option(5, "how many entries of a heritage are kept")
 
 

@@ -31,10 +31,10 @@ CLI_AND_REST = frozenset({CLI, REST})  # for people; an agent has no use for it
 
 # Commands that only group other commands.
 GROUPS = {
-    "audit": "Verify, show and export the audit chains.",
+    "audit": "Verify, show and export the audit chains: a signed block for every change.",
     "host": "Answer the hooks of coding agents, and show or end the process that does.",
-    "hooks": "Show what waits for the hooks of writethrough, and deliver it.",
-    "lane": "Store, find and rate what was learnt, by type.",
+    "hooks": "Show and deliver what waits for the hooks of the setting writethrough.",
+    "lane": "The lane: what was learnt, by type, such as a decision or a correction.",
     "notes": "Read and write the notes of a folder, and find those that a task needs.",
     "trace": "Record executions, and find what was done for similar goals.",
     "token": "Create, list and revoke the tokens of the server.",
@@ -51,7 +51,12 @@ TARGET = {
         default_help="as configured, else memory.db in the home folder",
     ),
     "none": Parameter("store", "accepted by every command; this command uses no store", kind=URL),
-    "agent": Parameter("agent", "read and write as this agent", metavar="NAME"),
+    "agent": Parameter(
+        "agent",
+        "read and write as this agent",
+        metavar="NAME",
+        default_help="as configured, else YAMO_AGENT, the agent without a name",
+    ),
     "user": Parameter("user", "the user whose memory it is", metavar="NAME"),
     "session": Parameter("session", "the current session", metavar="NAME"),
     "project": Parameter(
@@ -60,7 +65,10 @@ TARGET = {
         metavar="NAME",
     ),
     "preset": Parameter(
-        "preset", "lane: use the database and the embedding model of Memory Lane", metavar="NAME"
+        "preset",
+        "lane: use the database and the embedding model of Memory Lane, an older memory of coding "
+        "agents",
+        metavar="NAME",
     ),
 }
 
@@ -138,8 +146,8 @@ _EXPORT = (
     _CHAIN_AGENT,
     Parameter("out", "a new file", kind=PATH, metavar="FILE", option=True,
               default_help="standard output"),
-    Parameter("as_json", "json can be verified; wire is the YAMO format", flag="--format",
-              metavar="NAME", choices={"json": True, "wire": False}),
+    Parameter("as_json", "json can be verified; wire is the text of YAMO, for its programs",
+              flag="--format", metavar="NAME", choices={"json": True, "wire": False}),
     _CHAIN)
 # It shows the texts of every scope, so operations with it are separate entries that no server
 # exposes.
@@ -230,7 +238,8 @@ _INJECTED = (
               choices=_IMPORTANCE, default_help="that of the agent"))
 _EPISODES = (
     Parameter("gap", "the pause that ends an episode", kind=DURATION),
-    Parameter("min_similarity", "end an episode also where the topic changes: below this cosine",
+    Parameter("min_similarity",
+              "end an episode also where the topic changes: below this similarity",
               default_help="off"))
 TABLE = (
     Operation("store", "Store a text as a memory. A text that is stored already, in the same "
@@ -290,11 +299,12 @@ TABLE = (
         examples=('search "when does the deploy key rotate?"',
                   "search deploy key --limit 3 --filter \"tags = 'ops'\"",
                   "search deploy key --explain")),
-    Operation("explain", "show why: the rank and score of each channel, and what was left out",
+    Operation("explain", "show why: the rank and score by words and by meaning, and what "
+        "was left out",
         method="explain", view="explained", aliases={CLI: "search --explain"}, exposed=EVERYWHERE,
         parameters=_SEARCH),
-    Operation("search-for-model", "print the relevant memories as data for a prompt: fenced, with "
-        "a notice to the model",
+    Operation("search-for-model", "print the relevant memories as data for a prompt: between "
+        "random tags, with a notice to the model",
         method="search", formatter="format_for_model", view="fenced", exposed=EVERYWHERE,
         aliases={CLI: "search --for-model"},
         parameters=(
@@ -360,7 +370,8 @@ TABLE = (
             Parameter("episode", "show what this episode says", flag="--summarize",
                       metavar="EPISODE"),
             *_EPISODES)),
-    Operation("episode-digest", "show what this episode says, and store it as a digest",
+    Operation("episode-digest", "show what this episode says, and store that as a memory "
+        "(a digest)",
         method="graph.summarize_episode", view="episode_summary", reader=_AGENT,
         fixed={"store": True}, aliases={CLI: "episodes --digest"}, effect=WRITE, exposed=EVERYWHERE,
         parameters=(
@@ -520,7 +531,7 @@ TABLE = (
             _REPEATABLE),
         examples=(f'update {_SAMPLE} "The key rotates on Fridays." --why "new plan"',
                   f"update {_SAMPLE} --metadata '{{\"source\": null}}'")),
-    Operation("pin", "Pin a memory, so that it never decays.",
+    Operation("pin", "Pin a memory, so that it never decays: it is not archived as weak.",
         method="pin", view="pinned", heading=CHANGE, effect=WRITE, exposed=EVERYWHERE,
         parameters=(_ID, Parameter("pinned", "unpin it: let it decay again", flag="--off")),
         examples=(f"pin {_SAMPLE}", f"pin {_SAMPLE} --off")),
@@ -868,8 +879,8 @@ TABLE = (
         "how many could not be delivered.",
         method="hooks_status", view="hooks", heading=MAINTAIN,
         examples=("hooks status", "hooks status --json")),
-    Operation("hooks retry", "Deliver what waits for the configured hooks now, dead letters too. "
-        "Exits with 1 when something still waits.",
+    Operation("hooks retry", "Deliver what waits for the configured hooks now, also what was "
+        "given up (dead letters). Exits with 1 when something still waits.",
         method="retry_hooks", view="hooks", heading=MAINTAIN, effect=WRITE,
         examples=("hooks retry",)),
     Operation("reembed", "Compute the vectors that are missing or belong to another model. An "
@@ -885,7 +896,7 @@ TABLE = (
         examples=("export --out memories.jsonl", "export --user ana > ana.jsonl",
                   "export --server-memory --out memory.jsonl")),
     Operation("export-graph", "write the knowledge graph of mcp --compat server-memory, as the "
-        "official memory server does",
+        "official memory server of MCP does",
         handler="export_graph", aliases={CLI: "export --server-memory"},
         parameters=(
             Parameter("out", "a new file", kind=PATH, metavar="FILE", option=True,
@@ -903,8 +914,11 @@ TABLE = (
         parameters=(
             Parameter("file", "the file or folder; - reads an export from standard input",
                       kind=PATH, metavar="FILE", positional=True, required=True),
-            Parameter("format", "the format that is expected", choices=_FORMATS,
-                      default_help="detected")),
+            Parameter("format",
+                      "the format that is expected; archive is a file of export --all, mcp of the "
+                      "official memory server of MCP, memory-lane and neolata of other memory "
+                      "programs, yamo has blocks of lessons",
+                      choices=_FORMATS, default_help="detected")),
         examples=("import memories.jsonl",
                   "import - --store sqlite:///new.db --user ana < ana.jsonl",
                   "import mem0.json --user ana", "import conversations.json",
@@ -928,8 +942,8 @@ TABLE = (
         parameters=(Parameter("file", "the backup", metavar="FILE", positional=True),),
         examples=("restore memory-2026-01-31.db --store sqlite:///new.db",
                   "restore all.jsonl --store json:///new")),
-    Operation("migrate", "Bring the memories in a LanceDB folder from schema V1 of RFC-0011 to "
-        "V2. The V1 table is kept for 30 days.",
+    Operation("migrate", "Bring the memories in an older LanceDB folder from schema V1 of RFC-0011 "
+        "to V2. The V1 table is kept for 30 days.",
         handler="migrate", heading=MAINTAIN, effect=WRITE, target=("store",),
         parameters=(
             Parameter("rollback", "restore the V1 table instead", kind=SWITCH, default=False),
@@ -1024,10 +1038,12 @@ TABLE = (
                       kind=PATH, metavar="FILE", default_help="made from the memories"),
             Parameter("count", "how many questions are made at most", kind=INTEGER, default=50),
             Parameter("seed", "another seed makes other questions", kind=INTEGER, default=0),
-            Parameter("min_recall", "exit with 1 if recall@10 is lower or not measured",
-                      kind=FRACTION, option=True),
+            Parameter("min_recall",
+                      "exit with 1 if recall@10, the fraction found in ten results, is lower or "
+                      "not measured", kind=FRACTION, option=True),
             Parameter("min_mrr",
-                      "exit with 1 if the mean reciprocal rank is lower or not measured",
+                      "exit with 1 if the mean reciprocal rank, 1 if all come first, is lower or "
+                      "not measured",
                       kind=FRACTION, option=True),
             Parameter("min_nothing",
                       "exit with 1 if fewer questions about nothing are answered by nothing",
@@ -1062,8 +1078,8 @@ TABLE = (
         "Exits with 1 when one that is configured fails.",
         method="check_models", view="models", heading=SETUP, effect=WRITE,
         examples=("model check", "model check --json")),
-    Operation("init", "Write the hooks of coding agents into a project, so that they use this "
-        "memory; --remove takes them out again.",
+    Operation("init", "Connect the coding agents of a project to this memory: write hooks, "
+        "commands that they run by themselves; --remove takes them out again.",
         handler="init", heading=SETUP, target=("store",), effect=WRITE,
         parameters=(
             Parameter("path", "the folder of the project", kind=PATH, positional=True, default="."),
@@ -1095,7 +1111,7 @@ TABLE = (
             Parameter("toolset", "offer these tools too", metavar="NAME", repeated=True,
                       choices=_words("lane", "graph", "notes", "traces", "review", "all"),
                       default_help="remember, recall, forget, context, learn, feedback"),
-            Parameter("compat", "offer the tools of the official memory server instead",
+            Parameter("compat", "offer the tools of the official memory server of MCP instead",
                       metavar="NAME", choices=_words("server-memory")),
             Parameter("read_only", "offer only tools that change nothing", kind=SWITCH,
                       default=False),

@@ -23,10 +23,18 @@ from memory_mesh.interfaces.values import (
     read,
 )
 from memory_mesh.interfaces.verbs import (
+    CHANGE,
     COMMANDS,
+    DELETE,
     GROUPS,
     JSON,
     JSONL,
+    LEARN,
+    MAINTAIN,
+    READ,
+    REVIEW,
+    SETUP,
+    STORE,
     TARGET,
     YES,
     entries_of,
@@ -51,11 +59,17 @@ _SYNONYMS = {
     "erase": "forget", "edit": "update", "set": "update", "version": "--version",
 }  # fmt: skip
 # What one begins with; `memory-mesh help --all` lists every command.
-_FIRST = (
-    "store", "search", "list", "get", "forget", "stats", "demo", "console", "init", "mcp", "serve",
-    "doctor",
-)  # fmt: skip
+_FIRST = ("store", "search", "list", "forget", "init", "console")
+# What `memory-mesh help TOPIC` explains: the commands under a heading.
+_TOPICS = {
+    "storing": STORE, "reading": READ, "reviewing": REVIEW, "learning": LEARN, "changing": CHANGE,
+    "deleting": DELETE, "maintaining": MAINTAIN, "setup": SETUP,
+}  # fmt: skip
 _ALL = "--all"
+_BEGINNING = ("usage: memory-mesh [--version] [--debug] [--help] COMMAND …", "")
+_ABOUT = "Memory for AI agents, with an audit trail."
+_START = "Start with: memory-mesh demo"
+_ABOUT_FLAGS = "memory-mesh COMMAND --help shows the flags of a command, with examples."
 _HEADINGS = ((re.compile(r"^(?:usage|[A-Z][a-z ]+):(?=$| memory-mesh)", re.MULTILINE), "1"),)
 
 
@@ -66,6 +80,8 @@ def dispatch(words: list[str]) -> int:
     if words in (["help", _ALL], *([flag, _ALL] for flag in _HELP)):
         return _print(full_help())
     if words[:1] == ["help"]:
+        if len(words) == 2 and words[1] in _TOPICS:
+            return _print(topic_help(words[1]))
         words = [*words[1:], "--help"]
     if not words or words[0] in _HELP:
         return _print(first_help())
@@ -91,15 +107,14 @@ def _resolve(words: list[str]) -> tuple[str, list[str]]:
     if group + first in COMMANDS:
         return group + first, rest
     if first.startswith("-") and first != "-":
-        known = _HELP if group else _ROOT_FLAGS
+        flags = _HELP if group else _ROOT_FLAGS
         raise _unknown_flag(
-            first, known, f"flags stand behind their command; see memory-mesh {group}--help"
+            first, flags, f"flags stand behind their command; see memory-mesh {group}--help"
         )
     synonym = _SYNONYMS.get(group + first)
+    known = (*COMMANDS, *GROUPS, *(_TOPICS if rest == ["--help"] else ()))
     hint = (
-        f"did you mean {synonym}?"
-        if synonym
-        else did_you_mean(group + first, (*COMMANDS, *GROUPS), before=group)
+        f"did you mean {synonym}?" if synonym else did_you_mean(group + first, known, before=group)
     )
     hint = hint or f"see memory-mesh {group}--help"
     raise InvalidInput(f"unknown command {shown(group + first)}", remedy=hint)
@@ -347,41 +362,56 @@ def execute(call: Call) -> Answer:
 
 
 def first_help() -> str:
-    """Return the help of a newcomer: the commands one begins with, and where the others are."""
+    """Return the help of a newcomer, which fits a screen: the commands one begins with, and the
+    topics of all."""
+    first = [
+        (name, re.split("[,:.] ", COMMANDS[name][0].summary)[0].rstrip(".") + ".")
+        for name in _FIRST
+    ]
+    topics = [
+        (topic, ", ".join(dict.fromkeys(command.split()[0] for command in _of_topic(topic))))
+        for topic in _TOPICS
+    ]
+    width = max(map(len, _TOPICS))
     rest = (
-        f"memory-mesh help {_ALL} lists all {len(COMMANDS)} commands; memory-mesh COMMAND --help "
-        "shows the flags of one."
+        f"memory-mesh help TOPIC explains the commands of a topic, memory-mesh help {_ALL} all "
+        f"{len(COMMANDS)}; memory-mesh COMMAND --help shows the flags of one."
     )
-    return "\n".join([*_commands({name: COMMANDS[name] for name in _FIRST}), "", *_wrapped(rest)])
+    return "\n".join(
+        [
+            *_BEGINNING,
+            *_wrapped(f"{_ABOUT} {_START}"),
+            *("", "First commands:", *_rows(first, width)),
+            *("", "Topics:", *_rows(topics, width, max_lines=1)),
+            *("", *_wrapped(rest)),
+        ]
+    )
+
+
+def topic_help(topic: str) -> str:
+    """Return the help of a topic: its commands."""
+    rows = _of_topic(topic)
+    lines = [f"{_TOPICS[topic]}:", *_rows(rows.items(), max(map(len, rows)))]
+    return "\n".join([*_BEGINNING, *lines, "", *_wrapped(_ABOUT_FLAGS)])
 
 
 def full_help() -> str:
     """Return the help of the whole program: every command under its heading."""
-    lines = [
-        *_commands(COMMANDS),
-        "",
-        "Flags:",
-        *_rows(_ROOT_FLAGS.items(), max(map(len, COMMANDS))),
-    ]
-    about_help = "memory-mesh COMMAND --help shows the flags of a command, with examples."
-    return "\n".join([*lines, "", *_wrapped(about_help), "", *_wrapped(output.EXIT_CODES)])
+    width = max(map(len, COMMANDS))
+    lines = [*_BEGINNING, *_wrapped(_ABOUT), _START, ""]
+    for topic, heading in _TOPICS.items():
+        lines += [f"{heading}:", *_rows(_of_topic(topic).items(), width), ""]
+    lines += ["Flags:", *_rows(_ROOT_FLAGS.items(), width), "", *_wrapped(_ABOUT_FLAGS)]
+    return "\n".join([*lines, "", *_wrapped(output.EXIT_CODES)])
 
 
-def _commands(chosen: Mapping[str, tuple[Operation, ...]]) -> list[str]:
-    """Return the usage, and the commands under their headings."""
-    by_heading: dict[str, list[tuple[str, str]]] = {}
-    for command, entries in chosen.items():
-        by_heading.setdefault(entries[0].heading, []).append(
-            (command, _first_sentence(entries[0].summary))
-        )
-    lines = ["usage: memory-mesh [--version] [--debug] [--help] COMMAND …", ""]
-    lines += [
-        *_wrapped("Memory for AI agents, with an audit trail."),
-        "Start with: memory-mesh demo",
-    ]
-    for heading, rows in by_heading.items():
-        lines += ["", f"{heading}:", *_rows(rows, max(map(len, chosen)))]
-    return lines
+def _of_topic(topic: str) -> dict[str, str]:
+    """Return the commands of a topic, each with the first sentence of its summary."""
+    return {
+        command: _first_sentence(entries[0].summary)
+        for command, entries in COMMANDS.items()
+        if entries[0].heading == _TOPICS[topic]
+    }
 
 
 def group_help(group: str) -> str:
@@ -447,16 +477,16 @@ def _print(text: str) -> int:
     return output.show(Answer(text=text, data={}, draw=lambda: output.paint(text, _HEADINGS)))
 
 
-def _rows(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
+def _rows(rows: Iterable[tuple[str, str]], width: int, max_lines: int | None = None) -> list[str]:
     """Return names and texts in two columns, as wide as the terminal."""
     lines: list[str] = []
     for name, text in rows:
-        first, *others = _wrapped(text, width + 4)
+        first, *others = _wrapped(text, width + 4, max_lines)
         lines += [f"  {name:<{width}}  {first.lstrip()}", *others]
     return lines
 
 
-def _wrapped(text: str, indent: int = 0) -> list[str]:
+def _wrapped(text: str, indent: int = 0, max_lines: int | None = None) -> list[str]:
     from shutil import get_terminal_size  # 8 ms that only help pays
     from textwrap import wrap
 
@@ -467,6 +497,9 @@ def _wrapped(text: str, indent: int = 0) -> list[str]:
         initial_indent=" " * indent,
         subsequent_indent=" " * indent,
         break_long_words=False,
+        break_on_hyphens=False,
+        max_lines=max_lines,
+        placeholder=" …",
     )
 
 

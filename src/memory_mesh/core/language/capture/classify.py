@@ -11,6 +11,7 @@ A reason is a plain phrase that completes "not kept: …". The phrases are in `d
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -165,7 +166,7 @@ SMALL_TALK = "small talk"
 RECALLED = "a memory that was recalled"
 _MAX_CHARS = 2_000  # a longer sentence is a pasted document
 _PASTED_LINES = 0.5  # fraction of lines that look like the output of a program
-_MAX_GREETING_WORDS, _MAX_REPLY_WORDS = 4, 1  # after the phrase
+_MAX_SMALL_TALK = 80  # characters
 
 
 def why_not(text: str, *, role: str = "user", recalled: Iterable[str] = ()) -> str | None:
@@ -240,10 +241,27 @@ def _why_not_by_form(plain: str, role: str) -> str | None:
 
 
 def _is_small_talk(plain: str) -> bool:
-    """Return whether a sentence is hardly more than a greeting, thanks, or yes and no."""
-    tables = ((_OPENINGS.greeting, _MAX_GREETING_WORDS), (_OPENINGS.reply, _MAX_REPLY_WORDS))
-    found = ((table.match(plain), most) for table, most in tables)
-    return any(match and len(plain[match.end() :].split()) <= most for match, most in found)
+    """Return whether a text is nothing but greetings, thanks, wishes, or yes and no: a wish may
+    also say to whom and for what, as in "Good luck with the exam, Ana"."""
+    marked = unicodedata.normalize("NFKD", plain)
+    rest = "".join(char for char in marked if not unicodedata.combining(char))
+    said = wished = False
+    while rest and len(plain) <= _MAX_SMALL_TALK:
+        between = _RE.between.match(rest)
+        gap = between[0] if between else ""
+        rest = rest[len(gap) :]
+        wish, reply = _OPENINGS.wish.match(rest), _OPENINGS.acknowledgement.match(rest)
+        match = wish or reply or _OPENINGS.companion.match(rest)
+        if wish or reply:
+            said, wished = True, wish is not None
+        elif said and not match:
+            is_name = (wished or "," in gap) and _RE.capital.match(rest)
+            is_purpose = wished and _OPENINGS.purpose.match(rest)
+            match = _OPENINGS.comment.match(rest) or is_name or is_purpose or None
+        if rest and not match:
+            return False
+        rest = rest[match.end() :] if match else ""
+    return said
 
 
 def _asks(plain: str) -> bool:

@@ -65,8 +65,8 @@ function Anchors({ heads }) {
   const anchors = useLoad(() => page("anchors"), []);
   const copy = heads.map((head) => `${head.number}:${head.seal || head.block_hash}  ${nameOf(head)}`).join("\n");
   return html`<${Card} title="Anchors">
-    <p>An older copy of the whole store is sound too. Only a head that was noted elsewhere shows that it is old.</p>
-    <div><${Loaded} of=${anchors}>${(data) => html`<p>${data.heads.length ? html`The last anchor was written${data.time && html` <${When} at=${data.time} />`}; it names ${plural(data.heads.length, "chain")}${heads.every((head) => data.heads.some((one) => one.chain === head.chain && one.block_hash === head.block_hash)) ? ", and no block is newer" : ", and newer blocks are not anchored yet"}.` : data.configured ? "The heartbeat will write the first anchor." : html`No anchor is written by itself. Set <code>audit_anchor</code> to a file on another disk, or run <code>memory-mesh audit anchor --to FILE</code>.`}</p>`}</${Loaded}></div>
+    <p>An older copy of the whole store is sound too. Only an anchor shows that it is old: the last block of each chain (its head), noted elsewhere.</p>
+    <div><${Loaded} of=${anchors}>${(data) => html`<p>${data.heads.length ? html`The last anchor was written${data.time && html` <${When} at=${data.time} />`}; it names ${plural(data.heads.length, "chain")}${heads.every((head) => data.heads.some((one) => one.chain === head.chain && one.block_hash === head.block_hash)) ? ", and no block is newer" : ", and newer blocks are not anchored yet"}.` : data.configured ? "The next run of the maintenance jobs (heartbeat) writes the first anchor." : html`No anchor is written by itself. Set <code>audit_anchor</code> to a file on another disk, or run <code>memory-mesh audit anchor --to FILE</code>.`}</p>`}</${Loaded}></div>
     <details><summary data-item>Heads to note by hand</summary><pre tabindex="0" aria-label="Heads of the chains">${copy}</pre>
       <p class="faint">Compare later with <code>memory-mesh audit verify --head NUMBER:SEAL</code>.</p></details>
   </${Card}>`;

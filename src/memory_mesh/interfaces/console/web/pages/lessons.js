@@ -14,7 +14,7 @@ export default function Lessons({ route }) {
   return html`<${Title} note="A lesson is a rule that came from a failure. Agents get the rules that fit their task.">Lessons</${Title}>
     <${Filter} label="Find lessons" placeholder="A task, such as: deploy the shop" value=${query} onChange=${find} />
     <${Loaded} of=${load}>${({ results }) => html`
-      ${!results.length && html`<${Card} class="card-empty"><${Empty}>${query ? "No lesson is relevant to this task." : html`No lesson was learnt yet. Record a failure with <code>memory-mesh distill --pattern …</code>, or let the heartbeat make lessons of recorded errors.`}</${Empty}></${Card}>`}
+      ${!results.length && html`<${Card} class="card-empty"><${Empty}>${query ? "No lesson is relevant to this task." : html`No lesson was learnt yet. Record a failure with <code>memory-mesh distill --pattern …</code>, or let the maintenance jobs (heartbeat) make lessons of recorded errors.`}</${Empty}></${Card}>`}
       ${results.map((lesson) => html`<${Lesson} key=${lesson.memory_id} lesson=${lesson} />`)}
       ${results.length === limit && html`<${Button} onClick=${() => setLimit(limit + MORE)}>Show more</${Button}>`}`}</${Loaded}>`;
 }

@@ -82,7 +82,7 @@ function Along({ data }) {
   return html`${along.length ? list(`${plural(along.length, "memory that was", "memories that were")} made from it will be erased, too:`, along) : html`<p>No other memory goes with it.</p>`}
     ${list("These stay, and lose what they have from it:", data.changed)}${list("These stay as they are:", data.kept)}
     ${data.hidden > 0 && html`<p>${plural(data.hidden, "more memory", "more memories")} made from it, which you cannot see, will be erased or lose what they have from it.</p>`}
-    <p class="faint">${plural(data.rows ?? 1, "row")} of the store: the memory, its history, sightings and links${data.notes ? `, ${plural(data.notes, "note")}` : ""}${data.traces ? `, ${plural(data.traces, "trace")}` : ""}.</p>`;
+    <p class="faint">${plural(data.rows ?? 1, "row")} of the store: the memory, its history, who stored it, and its links${data.notes ? `, ${plural(data.notes, "note")}` : ""}${data.traces ? `, ${plural(data.traces, "trace")}` : ""}.</p>`;
 }
 
 function Edit({ memory, close, again }) {
