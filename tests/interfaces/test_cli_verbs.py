@@ -194,11 +194,12 @@ def reviewed(cli, line, id_):
             "mcp",
             "serve",
             "console",
+            "host status",
             "token revoke",
         }
         - {"postgres prepare", "postgres grant", "postgres distribute"}
     ),
-)  # they need a model, old tables, a token or a server, or do not end
+)  # they need a model, old tables, a token, a server or a process, or do not end
 def test_the_examples_in_the_help_run(cli, monkeypatch, name):
     examples = COMMANDS[name][0].examples
     assert examples
@@ -231,7 +232,9 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
             Path("memories.jsonl").write_text(cli("export", "--user", "ana").out)
             with MemoryMesh("memory://", agent_id="bob") as other:
                 Path("lessons.yamo").write_text(str(other.distill_lesson(RULE).wire_format))
-        Path("questions.jsonl").write_text('{"question": "Who tunes the zither?", "nothing": true}')
+        Path("questions.jsonl").write_text(
+            '{"question": "When does the key rotate?", "expect": ["The deploy key rotates."]}'
+        )
         if line.startswith("migrate"):
             shutil.rmtree("yamo", ignore_errors=True)
             make(Path("yamo"))
