@@ -383,17 +383,21 @@ def test_the_longest_content_is_described_as_the_options_say(tmp_path: Path) -> 
     with running(tmp_path, max_content_chars=100, **folders) as (client, _):
         paths = client.get("/openapi.json").json()["paths"]
         id_ = client.post("/v1/store", json={"content": "The key rotates."}).json()["id"]
-        for path, given in (
-            ("/v1/store", {}),
-            ("/v1/update", {"id": id_}),
-            ("/v1/lane/store", {"memory_type": "decision"}),
-            ("/v1/notes/add", {"title": "Keys"}),
+        skill = "name;keys;\nintent;Rotate keys.;\n"
+        for path, name, given, text in (
+            ("/v1/store", "content", {}, ""),
+            ("/v1/update", "content", {"id": id_}, ""),
+            ("/v1/lane/store", "content", {"memory_type": "decision"}, ""),
+            ("/v1/notes/add", "content", {"title": "Keys"}, ""),
+            ("/v1/graph/store", "text", {"category": "decision"}, ""),
+            ("/v1/extract", "text", {}, ""),
+            ("/v1/ingest-skill", "yamo_text", {}, skill),
         ):
             schema = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
-            longest = schema["properties"]["content"]["maxLength"]
+            longest = schema["properties"][name]["maxLength"]
             assert longest == 100
             statuses = [
-                client.post(path, json={**given, "content": "x" * size}).status_code
+                client.post(path, json={**given, name: text.ljust(size, "x")}).status_code
                 for size in (longest, longest + 1)
             ]
             assert statuses == [200, 400], path
