@@ -378,6 +378,21 @@ def test_a_value_beyond_its_bounds_is_refused_and_one_at_them_is_not(
         assert not error.startswith(f"{parameter.name} "), (operation.name, error)
 
 
+def test_a_text_of_invisible_characters_is_refused_as_the_description_says(tmp_path: Path) -> None:
+    folders = {"notes_dir": str(tmp_path / "notes"), "traces_dir": str(tmp_path / "traces")}
+    with running(tmp_path, **folders) as (client, _):
+        about = client.get("/openapi.json").json()["info"]["description"]
+        assert "has a character that is displayed" in about
+        for text in ("\u200b\ufeff", "\ue000", " \u2800 "):
+            for path, given in (
+                ("/v1/store", {"content": text}),
+                ("/v1/graph/store", {"text": text, "category": "fact"}),
+                ("/v1/notes/add", {"title": "Keys", "content": text}),
+                ("/v1/trace/record", {"goal": text, "status": "success"}),
+            ):
+                assert client.post(path, json=given).status_code == 400, (path, text)
+
+
 def test_the_longest_content_is_described_as_the_options_say(tmp_path: Path) -> None:
     folders = {"notes_dir": str(tmp_path / "notes"), "traces_dir": str(tmp_path / "traces")}
     with running(tmp_path, max_content_chars=100, **folders) as (client, _):
