@@ -7,14 +7,15 @@ Packages such as langchain-mcp-adapters need `mcp<2`. The models of the protocol
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import mcp.types as v1  # type: ignore[import-not-found]
+import mcp.types
 import mcp_types as v2
 from mcp.server.lowlevel import server as lowlevel
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import McpError  # type: ignore[attr-defined]
 from starlette.applications import Starlette
-from starlette.routing import Mount
+from starlette.routing import Route
 
+v1: Any = mcp.types
 _Handler = Callable[[Any, Any], Awaitable[v2.Result]]
 # What `Server` is given for a request, the request, and its parameters.
 _REQUESTS: tuple[tuple[str, Any, type[v2.RequestParams]], ...] = (
@@ -55,10 +56,13 @@ class Server(lowlevel.Server[Any]):
 
     def streamable_http_app(self, *, host: str, stateless_http: bool) -> Any:  # type: ignore[override]
         """Return an ASGI application without checks of hosts, which `Guard` does."""
-        manager: Any = StreamableHTTPSessionManager(self, stateless=stateless_http)
-        return Starlette(
-            routes=[Mount("/mcp", manager.handle_request)], lifespan=lambda _: manager.run()
+        from mcp.server.fastmcp.server import (  # type: ignore[import-not-found]
+            StreamableHTTPASGIApp,
         )
+
+        manager: Any = StreamableHTTPSessionManager(self, stateless=stateless_http)
+        route = Route("/mcp", StreamableHTTPASGIApp(manager))
+        return Starlette(routes=[route], lifespan=lambda _: manager.run())
 
 
 def _plain(model: Any) -> Any:
