@@ -20,6 +20,7 @@ SITE := $(VENV)/.site
 LITE := build/supabase/.ready
 BROWSER := $(VENV)/.browser
 PROTOCOL := build/mcp-conformance/.ready
+ADAPTERS := build/mcp-adapters/.ready
 CLIENTS := build/openapi-clients/.ready
 RESULTS := build/requirements.json
 COLLECTED := build/collected.json
@@ -57,7 +58,7 @@ test: $(READY) ## run the tests, with few examples and cases: the same in every 
 test-pythons: $(READY) ## run the tests with every other supported Python that this machine has (in CI the newest), in build/, and say which
 	$(BIN)/python tools/pythons.py $(if $(filter true,$(CI)),--newest)
 
-test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) $(PROTOCOL) $(CLIENTS) ## run every test, with many random examples and coverage of core and flows
+test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) $(PROTOCOL) $(ADAPTERS) $(CLIENTS) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))
 	$(PYTEST) --deep $(if $(PASSED),--not-again=$(PASSED) --cov-append) --cov --cov-report=term-missing:skip-covered \
 		--req-results=$(RESULTS) --junitxml=$(dir $(RESULTS))deep.xml
@@ -167,6 +168,14 @@ $(PROTOCOL): tests/interfaces/mcp_conformance/package.json tests/interfaces/mcp_
 	@mkdir -p $(@D)
 	cp $^ $(@D)
 	npm ci --prefix $(@D) --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# Adapters that need version 1 of the SDK of the protocol, with the package, as their users install them.
+$(ADAPTERS): $(READY) tests/interfaces/mcp_adapters/constraints.txt
+	$(PYTHON) -m venv $(@D)
+	grep -v '^mcp==' constraints.txt | cat - tests/interfaces/mcp_adapters/constraints.txt > $(@D)/constraints.txt
+	$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --constraint $(@D)/constraints.txt \
+		--build-constraint constraints.txt --editable ".[server]" langchain-mcp-adapters
 	@touch $@
 
 # What makes a TypeScript client from the description of the REST server, and the compiler.

@@ -698,7 +698,8 @@ def test_the_public_names_are_the_same_for_type_checkers_and_at_run_time() -> No
 
 def test_every_error_is_defined_in_the_one_module() -> None:
     for path in MODULES:  # what is not loaded has no subclasses
-        if path.name == "__main__.py":
+        # The second is for another version of the SDK than the installed one.
+        if path.name in ("__main__.py", "version_1.py"):
             continue
         # Only the deep tests install what the adapters plug into.
         needs_an_extra = path.parent.name == "integrations"

@@ -136,7 +136,7 @@ def test_trust_and_importance_decide_between_equally_relevant_memories(graph: Me
 
 
 @pytest.mark.req("GRAPH-68", "GRAPH-70")
-@pytest.mark.parametrize("budget", [40, 75, 90, 120, 200])
+@pytest.mark.parametrize("budget", [20, 75, 90, 120, 200])
 def test_the_text_has_at_most_as_many_tokens_as_the_embedder_counts(
     graph: MemoryMesh, budget: int
 ) -> None:
@@ -158,15 +158,16 @@ def test_tokens_are_those_of_the_common_counter(house: House) -> None:
     graph.store("planner", KEY)
     found = graph.context("planner", QUERY, max_tokens=1000)
     assert found.tokens == len(found.split())
-    assert graph.context("planner", QUERY, max_tokens=found.tokens).memories
-    assert not graph.context("planner", QUERY, max_tokens=found.tokens - 1).memories
+    shortest = graph.context("planner", QUERY, max_tokens=found.tokens - 1)  # a short notice
+    assert graph.context("planner", QUERY, max_tokens=shortest.tokens).memories
+    assert not graph.context("planner", QUERY, max_tokens=shortest.tokens - 1).memories
 
 
 def test_a_budget_smaller_than_one_memory_says_so(graph: MemoryMesh) -> None:
     graph.store("planner", KEY)
     found = graph.context("planner", QUERY, max_tokens=20)
     assert (found, found.tokens, found.left_out) == ("", 0, {"budget": 1})
-    needed = graph.context("planner", QUERY).tokens
+    needed = graph.context("planner", QUERY, max_tokens=50).tokens
     assert found.note == f"no relevant memory fits into 20 tokens; the smallest one needs {needed}"
     assert graph.context("planner", QUERY, max_tokens=needed).note is None
 
@@ -179,8 +180,8 @@ def test_an_explanation_has_every_decision_and_changes_nothing(graph: MemoryMesh
         "The deploy key rotates on Monday and then the old deploy key is kept for another week "
         "in the vault",
     )
-    plain = graph.context("planner", QUERY, max_tokens=75)
-    found = graph.context("planner", QUERY, max_tokens=75, explain=True)
+    plain = graph.context("planner", QUERY, max_tokens=45)
+    found = graph.context("planner", QUERY, max_tokens=45, explain=True)
     assert (plain.decisions, plain.memories[0].rerank) == ((), None)
     assert contents(plain) == contents(found) == [KEY]
     chosen, left = found.decisions
@@ -192,8 +193,19 @@ def test_an_explanation_has_every_decision_and_changes_nothing(graph: MemoryMesh
         "packing": "relevance",
         "candidates": 2,
         "max_memories": 100,
-        "max_tokens": 75,
+        "max_tokens": 45,
     }
+
+
+def test_four_hundred_tokens_hold_fifteen_memories_of_a_line_and_fifty_hold_one(
+    graph: MemoryMesh,
+) -> None:
+    for n in range(20):
+        graph.store("planner", f"The deploy key number {n} rotates on Monday.")
+    for tokens, most in ((400, 15), (50, 1)):
+        found = graph.context("planner", QUERY, max_tokens=tokens)
+        assert len(found.memories) >= most
+        assert found.tokens <= tokens
 
 
 @pytest.mark.req("GRAPH-09")

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -49,13 +49,15 @@ def over_stdio(environment: dict[str, str], *words: str) -> Client:
 
 
 @contextmanager
-def over_http(environment: dict[str, str], *words: str) -> Iterator[int]:
+def over_http(
+    environment: dict[str, str], *words: str, command: Sequence[str] = COMMAND
+) -> Iterator[int]:
     """A server over HTTP; yields its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = subprocess.Popen(
-        [*COMMAND, "mcp", "--http", "--port", str(port), *words],
+        [*command, "mcp", "--http", "--port", str(port), *words],
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
@@ -255,6 +257,57 @@ def test_the_conformance_suite_of_the_protocol_passes_in_what_the_server_declare
     # Each of those that pass, so that the suite did run.
     for name in ("server-initialize", "ping", "tools-list", "resources-list", "prompts-list"):
         assert f"✓ {name}: 1 passed, 0 failed" in done.stdout
+
+
+ADAPTERS = ROOT / "build" / "mcp-adapters" / "bin" / "python"
+PROGRAM = Path(__file__).with_name("mcp_adapters") / "use.py"
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_adapters_that_need_version_1_of_the_sdk_use_the_server_in_their_own_environment(
+    environment, way
+) -> None:
+    command = [str(ADAPTERS), "-m", "memory_mesh"]
+
+    def used(connection: dict[str, object]) -> dict[str, object]:
+        done = subprocess.run(
+            [ADAPTERS, PROGRAM, json.dumps(connection)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return json.loads(done.stdout)
+
+    if way == "stdio":
+        mcp = [*command[1:], "mcp"]
+        seen = used({"transport": way, "command": command[0], "args": mcp, "env": environment})
+    else:
+        secret = subprocess.run(
+            [*command, "token", "create", "agent", "--json"],
+            env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        headers = {"Authorization": f"Bearer {json.loads(secret.stdout)['token']}"}
+        with over_http(environment, command=command) as port:
+            url = f"http://127.0.0.1:{port}/mcp"
+            seen = used({"transport": "streamable_http", "url": url, "headers": headers})
+    fact = "The deploy key rotates on Mondays."
+    assert str(seen.pop("version")).startswith("1.")
+    assert str(seen.pop("remembered")).startswith("Ingested record mem_")
+    for name in ("recalled", "prompt", "resource"):
+        text = str(seen.pop(name))
+        assert "<memory" in text, text
+        assert fact in text, text
+    assert seen == {
+        "tools": ["context", "feedback", "forget", "learn", "recall", "remember"],
+        "empty": "Nothing found.",
+        "refused": "no memory 'mem_0'; check the id, the user, the agent and the session",
+        "templates": ["memory-mesh://memory/{id}"],
+        "prompts": ["lessons", "session_start", "what_do_you_know", "remember_session"],
+        "count": 1,
+        "errors": [-32602, -32602, -32602],
+    }
 
 
 # --- malformed requests ---

@@ -499,6 +499,18 @@ def test_a_list_is_read_page_by_page(tmp_path: Path) -> None:
         assert sorted(id_ for page in pages for id_ in page) == sorted(ids)
 
 
+@pytest.mark.parametrize("path", ["/v1/store", "/v1/ingest"])
+def test_a_blank_key_is_refused_and_nothing_is_stored(tmp_path: Path, path: str) -> None:
+    with running(tmp_path) as (client, server):
+        kind = LINES if path == "/v1/ingest" else {"Content-Type": "application/json"}
+        for key in ("", " "):
+            answer = client.post(
+                path, content='{"content": "Fine."}', headers={**kind, "Idempotency-Key": key}
+            )
+            assert (answer.status_code, "blank" in answer.json()["detail"]) == (400, True)
+        assert server.mesh.stats().total_memories == 0
+
+
 def test_lines_are_stored_while_they_arrive_with_progress(tmp_path: Path) -> None:
     with running(tmp_path, deduplicate=False) as (client, server):
         lines = [

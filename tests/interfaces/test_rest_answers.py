@@ -378,22 +378,41 @@ def test_a_value_beyond_its_bounds_is_refused_and_one_at_them_is_not(
         assert not error.startswith(f"{parameter.name} "), (operation.name, error)
 
 
+def test_a_text_of_invisible_characters_is_refused_as_the_description_says(tmp_path: Path) -> None:
+    folders = {"notes_dir": str(tmp_path / "notes"), "traces_dir": str(tmp_path / "traces")}
+    with running(tmp_path, **folders) as (client, _):
+        about = client.get("/openapi.json").json()["info"]["description"]
+        assert "has a character that is displayed" in about
+        for text in ("\u200b\ufeff", "\ue000", " \u2800 "):
+            for path, given in (
+                ("/v1/store", {"content": text}),
+                ("/v1/graph/store", {"text": text, "category": "fact"}),
+                ("/v1/notes/add", {"title": "Keys", "content": text}),
+                ("/v1/trace/record", {"goal": text, "status": "success"}),
+            ):
+                assert client.post(path, json=given).status_code == 400, (path, text)
+
+
 def test_the_longest_content_is_described_as_the_options_say(tmp_path: Path) -> None:
     folders = {"notes_dir": str(tmp_path / "notes"), "traces_dir": str(tmp_path / "traces")}
     with running(tmp_path, max_content_chars=100, **folders) as (client, _):
         paths = client.get("/openapi.json").json()["paths"]
         id_ = client.post("/v1/store", json={"content": "The key rotates."}).json()["id"]
-        for path, given in (
-            ("/v1/store", {}),
-            ("/v1/update", {"id": id_}),
-            ("/v1/lane/store", {"memory_type": "decision"}),
-            ("/v1/notes/add", {"title": "Keys"}),
+        skill = "name;keys;\nintent;Rotate keys.;\n"
+        for path, name, given, text in (
+            ("/v1/store", "content", {}, ""),
+            ("/v1/update", "content", {"id": id_}, ""),
+            ("/v1/lane/store", "content", {"memory_type": "decision"}, ""),
+            ("/v1/notes/add", "content", {"title": "Keys"}, ""),
+            ("/v1/graph/store", "text", {"category": "decision"}, ""),
+            ("/v1/extract", "text", {}, ""),
+            ("/v1/ingest-skill", "yamo_text", {}, skill),
         ):
             schema = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
-            longest = schema["properties"]["content"]["maxLength"]
+            longest = schema["properties"][name]["maxLength"]
             assert longest == 100
             statuses = [
-                client.post(path, json={**given, "content": "x" * size}).status_code
+                client.post(path, json={**given, name: text.ljust(size, "x")}).status_code
                 for size in (longest, longest + 1)
             ]
             assert statuses == [200, 400], path

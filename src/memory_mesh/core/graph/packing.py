@@ -16,7 +16,7 @@ from memory_mesh.core.language.safety.fence import (
     WARNING,
     escape,
     indented,
-    unused_boundary,
+    short_tag,
 )
 from memory_mesh.core.language.safety.injection import detect
 from memory_mesh.core.text import TokenCounter, day
@@ -107,11 +107,14 @@ class Page:
     """The text of some of these memories: the categories in the order of the memories, in each
     the days in their order."""
 
-    def __init__(self, memories: Sequence[GraphHit], boundary: str) -> None:
+    def __init__(
+        self, memories: Sequence[GraphHit], boundary: str, *, notice: str = NOTICE
+    ) -> None:
+        self._notice = notice
         self._headings = {each.id: _heading(each) for each in memories}
         self._items: dict[str, str] = {}
         texts = [*(each.excerpt for each in memories), *self._headings.values()]
-        self._tag = f"{TAG}-{unused_boundary(boundary, texts)}"
+        self._tag = short_tag(TAG, boundary, texts)
 
     def item(self, memory: GraphHit) -> str:
         """Return the text of a memory. If it holds instructions, the first line says so."""
@@ -133,7 +136,7 @@ class Page:
         sections: dict[str, list[GraphHit]] = {}
         for memory in chosen:
             sections.setdefault(self._headings[memory.id], []).append(memory)
-        lines = [NOTICE, f"<{self._tag}>"]
+        lines = [self._notice, f"<{self._tag}>"]
         for heading, section in sections.items():
             lines.append(f"# {heading}")
             in_order = sorted(section, key=lambda each: (_time(each), each.id))

@@ -14,7 +14,7 @@ from memory_mesh.core.errors import InvalidInput, fraction, nearest, shown, whol
 from memory_mesh.core.graph import Candidate, GraphContext, GraphHit
 from memory_mesh.core.graph.packing import Limits, Page, pack, reasons
 from memory_mesh.core.intake import normal_text
-from memory_mesh.core.language.safety.fence import MIN_BOUNDARY_DIGITS
+from memory_mesh.core.language.safety.fence import MIN_BOUNDARY_DIGITS, notice_within
 from memory_mesh.core.model import Link
 from memory_mesh.core.search.weights import FRACTIONS, MIN_EXPECTED
 from memory_mesh.flows.context import Context
@@ -65,7 +65,11 @@ def build(context: Context, query: object, request: ContextRequest) -> GraphCont
         candidates, below = _by_relevance(
             context, found, asked, given, min_score, fill=limits.max_tokens is not None
         )
-    page = Page([each.memory for each in candidates], context.ids.salt()[:MIN_BOUNDARY_DIGITS])
+    page = Page(
+        [each.memory for each in candidates],
+        context.ids.salt()[:MIN_BOUNDARY_DIGITS],
+        notice=notice_within(limits.max_tokens, limits.count),
+    )
     decided = pack(
         candidates,
         limits,

@@ -22,8 +22,6 @@ from secrets import token_hex
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 import mcp_types as types
-from mcp.server import Server, ServerRequestContext
-from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CallToolResult,
     Prompt,
@@ -57,6 +55,12 @@ from memory_mesh.interfaces.rest.requests import problem_of, response
 from memory_mesh.interfaces.tokens import TokenFile
 from memory_mesh.interfaces.values import Call
 from memory_mesh.system import share_heaps
+
+try:
+    from mcp.server import Server
+    from mcp.shared.exceptions import MCPError
+except ImportError:  # version 1 of the SDK
+    from memory_mesh.interfaces.mcp.version_1 import MCPError, Server  # type: ignore[assignment]
 
 # --- tools ---
 # A few tools are offered by default, since a model reads the descriptions of all of them before
@@ -394,7 +398,15 @@ def prompt(mesh: Mesh, name: str, arguments: Mapping[str, str]) -> str:
 
 # --- the server ---
 
-Request = ServerRequestContext[Any, Any]
+
+class Request(Protocol):
+    """What the SDK tells about a request."""
+
+    @property
+    def request(self) -> object:
+        """The request of HTTP, None over standard input."""
+
+
 Page = types.PaginatedRequestParams | None
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -437,7 +449,7 @@ class MemoryServer:
     def __init__(self, toolbox: Toolbox, caller: Callable[[Request], Caller]) -> None:
         self._toolbox, self._caller = toolbox, caller
 
-    def build(self) -> Server[Any]:
+    def build(self) -> "Server[Any]":
         """Return the server of the SDK, which speaks the protocol."""
         return Server(
             "memory-mesh",

@@ -89,7 +89,8 @@ ABOUT: dict[str, Any] = {
     "title": "memory-mesh",
     "version": "1",
     "description": "Memory for AI agents. Every verb of the command line that is not about the "
-    "machine of the server.",
+    "machine of the server. A text that is stored has a character that is displayed: spaces, "
+    "invisible characters, and accents without a letter are not enough.",
     "contact": {"name": "memory-mesh"},
     "servers": [{"url": "/", "description": "This server"}],
     "openapi_tags": [
@@ -277,6 +278,7 @@ _RULES: Mapping[str, Schema] = {
     "when_to_use": {"minItems": 1},
     "yamo_text": {"format": "skill"},
 }  # fmt: skip
+_CONTENTS = frozenset({"content", "text", "yamo_text"})
 # By operation.
 _TOGETHER: Mapping[str, Schema] = {
     **{name: {"allOf": [{"oneOf": [{"required": ["id"]}, {"required": ["key"]}]}]}
@@ -293,7 +295,7 @@ _TOGETHER: Mapping[str, Schema] = {
 def _arguments_of(operation: Operation, options: Options) -> Any:
     """Return the schema of the arguments of an operation, each with its rules."""
     parameters = (
-        replace(one, max_=options.max_content_chars) if one.name == "content" else one
+        replace(one, max_=options.max_content_chars) if one.name in _CONTENTS else one
         for one in operation.parameters
     )
     schema: Any = remote.schema(replace(operation, parameters=tuple(parameters)))

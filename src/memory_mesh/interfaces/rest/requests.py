@@ -68,7 +68,7 @@ def read_json(text: bytes) -> object:
 
 def with_key(request: Request, operation: Operation, given: dict[str, object]) -> dict[str, object]:
     """Return the arguments with the key of the header `Idempotency-Key`."""
-    key = request.headers.get(KEY_HEADER)
+    key = _key(request)
     if key is None:
         return given
     if not takes_key(operation):
@@ -76,6 +76,13 @@ def with_key(request: Request, operation: Operation, given: dict[str, object]) -
     if given.get("idempotency_key", key) != key:
         raise InvalidInput(f"{KEY_HEADER} and idempotency_key differ", expected="one of them")
     return {**given, "idempotency_key": key}
+
+
+def _key(request: Request) -> str | None:
+    key = request.headers.get(KEY_HEADER)
+    if key is not None and not key.strip():
+        raise InvalidInput(f"{KEY_HEADER} is blank", expected="a text, or no such header")
+    return key
 
 
 def takes_key(operation: Operation) -> bool:
@@ -258,11 +265,13 @@ async def ingest(server: Server, request: Request) -> Response:
         raise HTTPException(
             415, "send lines of JSON with the header Content-Type: application/x-ndjson"
         )
-    return EventStream(_events(server, mesh, request))
+    return EventStream(_events(server, mesh, request, _key(request)))
 
 
-async def _events(server: Server, mesh: Mesh, request: Request) -> AsyncIterator[Event]:
-    key, stored, last = request.headers.get(KEY_HEADER), 0, 0
+async def _events(
+    server: Server, mesh: Mesh, request: Request, key: str | None
+) -> AsyncIterator[Event]:
+    stored, last = 0, 0
     try:
         async for batch in _batches(
             request, server.options.server_max_stream, server.options.server_max_body

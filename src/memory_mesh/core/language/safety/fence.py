@@ -87,10 +87,7 @@ def fence_memories(
         return ""
     heads = [_head(result, ids=ids) for result in results]
     every = [f"{head}: {indented(one.excerpt)}" for head, one in zip(heads, results, strict=True)]
-    digits = f"{int(unused_boundary(boundary, ()), 16) % 10**_DIGITS:0{_DIGITS}}"
-    tag = f"{MEMORY_TAG}-{_unused(digits, every)}"
-    # The long notice takes at most a fifth of the tokens.
-    notice = NOTICE if max_tokens is None or count(NOTICE) * 5 <= max_tokens else SHORT_NOTICE
+    tag, notice = short_tag(MEMORY_TAG, boundary, every), notice_within(max_tokens, count)
 
     def text(lines: Sequence[str]) -> str:
         left_out = [LEFT_OUT.format(count=len(every) - len(lines))] * (len(lines) < len(every))
@@ -152,6 +149,17 @@ def unused_boundary(boundary: str, texts: Iterable[str]) -> str:
         expected = f"at least {MIN_BOUNDARY_DIGITS} lower-case hex digits, fresh each time"
         raise InvalidInput("the boundary of a fence is not valid", expected=expected)
     return _unused(boundary, texts)
+
+
+def short_tag(tag: str, boundary: str, texts: Iterable[str]) -> str:
+    """Return the name of a tag whose few digits no text contains in any spelling."""
+    digits = int(unused_boundary(boundary, ()), 16) % 10**_DIGITS
+    return f"{tag}-{_unused(f'{digits:0{_DIGITS}}', texts)}"
+
+
+def notice_within(max_tokens: int | None, count: TokenCounter) -> str:
+    """Return the notice; the short one where the long one takes over a fifth of the tokens."""
+    return NOTICE if max_tokens is None or count(NOTICE) * 5 <= max_tokens else SHORT_NOTICE
 
 
 def _unused(boundary: str, texts: Iterable[str]) -> str:
