@@ -38,7 +38,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search.candidates import INDEXED
 from memory_mesh.stores.base import KEPT_MOVES
 
-VERSION = 17  # of the schema; each has a step in `_STEPS`
+VERSION = 18  # of the schema; each has a step in `_STEPS`
 
 # --- keywords ---
 # Memories are counted by segment: those that are equal in the columns that the rule of visibility,
@@ -467,22 +467,19 @@ _CONFIDENCE = (
 
 # What changes the tables of an older version, by the version that it leads to.
 _STEPS: dict[int, tuple[str, ...]] = {
+    **dict.fromkeys((3, 4, 7, 8, 13, 18), ()),  # functions and rights only
     2: (
         (
             "CREATE INDEX IF NOT EXISTS memories_by_session ON memories (partition, session_id) "
             "WHERE session_id IS NOT NULL"
         ),
     ),
-    3: (),
-    4: (),
     5: (
         dropped("INDEX", "memories_by_keyword"),
         *_DIMENSIONS,
         dropped("FUNCTION", "mesh_rounded"),
     ),
     6: (*_IDS, *_NORMS),
-    7: (),
-    8: (),
     9: (dropped("FUNCTION", "mesh_sessions"),),
     10: (
         dropped("FUNCTION", "mesh_sessions"),
@@ -496,7 +493,6 @@ _STEPS: dict[int, tuple[str, ...]] = {
             "valid_from IS NOT NULL"
         ),
     ),
-    13: (),  # functions and rights only
     14: tuple(
         f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS {_TOKENS} bytea"
         for table in TABLES
