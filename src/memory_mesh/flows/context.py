@@ -348,9 +348,11 @@ def already_read(context: Context, data_version: Hashable) -> dict[Hashable, Any
 
 def _keep_reads(state: State, plan: Plan[Any], applied: Applied) -> None:
     """Keep for the next write what was read before this one, and what it wrote itself."""
+    if applied.after is None and not state.latest:
+        return
     written = [row for row in plan.puts if row.kind in (Kind.HEAD, Kind.META)]
-    new: dict[Hashable, Any] = dict(applied.versions)
-    new |= {(Kind.HEAD, row.id): _head(row) for row in written if row.kind is Kind.HEAD}
+    new = dict[Hashable, Any](applied.versions.items())
+    new.update(((Kind.HEAD, row.id), _head(row)) for row in written if row.kind is Kind.HEAD)
     state.latest.update((name, value) for name, value in new.items() if name in state.latest)
     if applied.after is None:
         return

@@ -338,8 +338,8 @@ def may_assume_new(context: Context, prepared: Sequence[Prepared]) -> bool:
     if len(prepared) > 1 or not isinstance(context.store, ServerStore):
         return False
     item, remote = prepared[0], getattr(context.models.embedder, "counts_too_many", False)
-    is_plain = replace(item.terms, claims=None) == Terms() and item.claim is item.key is None
-    return is_plain and item.thread is None and not remote
+    is_plain = replace(item.terms, claims=None) == Terms() and item.claim is None
+    return is_plain and item.key is None and item.thread is None and not remote
 
 
 # --- turns of a conversation ---

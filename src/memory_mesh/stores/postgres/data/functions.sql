@@ -220,7 +220,7 @@ DECLARE
   parts text[] := ARRAY[format(given, 'id', source, format(comparable, 't'))];
   tables text[] := ARRAY[mesh_tables() -> 'kinds' -> of_kind ->> 'table'];
   best text := 'distance AS distance FROM compared WHERE distance >= 0';
-  nearest text := format(' ORDER BY t.embedding::vector(%s) <=> %L LIMIT %s', (payload ->> 'dimension')::int, payload ->> 'vector', 2 * (payload ->> 'limit')::bigint + 20);
+  nearest text := format(' ORDER BY l2_normalize(t.embedding)::halfvec(%s) <#> l2_normalize(%L::vector)::halfvec LIMIT %s', (payload ->> 'dimension')::int, payload ->> 'vector', 2 * (payload ->> 'limit')::bigint + 20);
   packed CONSTANT text := 'SELECT json_build_array(owner, encode(vector_send(embedding), ''base64'')) FROM ';
   ranked text := 'SELECT coalesce(json_agg(json_build_array(owner, distance)), ''[]'') FROM (SELECT owner, %2$s AS distance FROM (SELECT owner, coalesce(nullif(%3$s, ''NaN''), 1) AS distance FROM (%1$s) t) each %4$s ORDER BY 2, 1 LIMIT %5$s) near';
   grouped text[] := ARRAY['distance', ''];
