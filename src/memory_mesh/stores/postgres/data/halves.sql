@@ -2,12 +2,13 @@
 -- without them a search compares all vectors.
 DO $do$
 DECLARE
-  one record;
+  statement text;
 BEGIN
-  FOR one IN SELECT * FROM (<large>) large WHERE to_regclass(replace(name, '_by_half_', '_by_vector_')) IS NOT NULL LOOP
-    EXECUTE format('CREATE INDEX IF NOT EXISTS %I %s', one.name, one.definition);
-  END LOOP;
-  FOR one IN SELECT indexname AS name FROM pg_indexes WHERE schemaname = current_schema() AND indexname ~ '^(memories|records)_by_vector_' LOOP
-    EXECUTE format('DROP INDEX %I', one.name);
+  -- Not in a loop over a query: a table that is being read gets no index.
+  FOREACH statement IN ARRAY
+    ARRAY(SELECT format('CREATE INDEX IF NOT EXISTS %I %s', name, definition) FROM (<large>) large WHERE to_regclass(replace(name, '_by_half_', '_by_vector_')) IS NOT NULL)
+    || ARRAY(SELECT format('DROP INDEX %I', indexname) FROM pg_indexes WHERE schemaname = current_schema() AND indexname ~ '^(memories|records)_by_vector_')
+  LOOP
+    EXECUTE statement;
   END LOOP;
 END $do$;
