@@ -121,7 +121,7 @@ class Server:
                 env=_ENVIRONMENT,
                 **self._owner,
             )
-        until = monotonic() + 60
+        until = monotonic() + 300
         while True:
             try:
                 return psycopg.connect(self.url("postgres"), connect_timeout=5).close()

@@ -117,7 +117,7 @@ class Project:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _wait(self) -> None:
-        until = monotonic() + 60
+        until = monotonic() + 300
         while True:
             with suppress(httpx.HTTPError):
                 address, arguments = (

@@ -70,6 +70,8 @@ READERS = (
     Reader("bob"),
     Reader("eve"),
 )
+# The indexes of vectors.
+NAMES = "SELECT indexname::text FROM pg_indexes WHERE indexname ~ '^memories_by_(half|vector)_'"
 NAMED = (
     "SELECT jsonb_agg(jsonb_build_object('kind', kind, 'id', id, 'partition', partition, "
     "'tenant', tenant)) FROM memories"
@@ -632,8 +634,7 @@ def test_an_index_finds_nearly_all_of_the_nearest_among_many_vectors(server: Ser
         server.execute(f"SELECT mesh_count_keywords(({NAMED}), 1)", database=database)
         assert store.compact()
         index = (
-            "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE "
-            "'memories_by_vector%'"
+            "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE 'memories_by_half%'"
         )
         assert server.execute(index, database=database) == [(0,)]
         lengths, same, where = norm(vectors, axis=1), 0, visible_to(Reader("ann"))
@@ -652,6 +653,14 @@ def test_an_index_finds_nearly_all_of_the_nearest_among_many_vectors(server: Ser
             for hit in store.nearest(Kind.MEMORY, Vector("model", query.tobytes()), few, limit=10)
         ] == right
     assert server.execute(index, database=database) == [(40,)]
+    # As version 17 left it, but for what the index has.
+    [(name,)] = server.execute(NAMES, database=database)
+    older = str(name).replace("_by_half_", "_by_vector_")
+    server.execute(f"ALTER INDEX {name} RENAME TO {older}", database=database)
+    server.execute("UPDATE mesh_migrations SET version = 17", database=database)
+    with closing(PostgresStore(server.keeper(database))) as store:
+        store.prepare()
+        assert server.execute(NAMES, database=database) == [(name,)]
 
 
 def test_ids_that_are_no_texts_find_nothing(server: Server) -> None:

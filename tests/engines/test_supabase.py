@@ -263,6 +263,26 @@ def test_an_index_gets_the_same_rows_over_http_as_from_reading_all_of_them(
                 assert [value for page in pages for value in page.columns[name]] == column
 
 
+def test_an_add_is_one_request(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.clear()
+    monkeypatch.setenv("SUPABASE_KEY", KEY)
+    sent, real = list[str](), SupabaseStore._sent
+
+    def counted(store, function, arguments):  # type: ignore[no-untyped-def]
+        sent.append(function)
+        return real(store, function, arguments)
+
+    with MemoryMesh(store=project.url) as mesh:
+        mesh.add("The first text.")
+        mesh.add("The second text.")
+        with patch.object(SupabaseStore, "_sent", counted):
+            mesh.add("The third text.", idempotency_key="third")
+            mesh.add("The fourth text.")
+            assert sent == ["mesh_write", "mesh_write"]
+            assert mesh.add("The fourth text.").times_observed == 2
+        assert len(mesh.get_all()) == 4
+
+
 @pytest.mark.req("MESH-020")
 def test_a_mesh_uses_a_project_by_its_url(
     project: Project, monkeypatch: pytest.MonkeyPatch

@@ -192,12 +192,31 @@ class RowSource(Protocol):
 STORE_PARTS = tuple(name for name in vars(Store) if not name.startswith("_"))
 
 
+class Assumed(NamedTuple):
+    """What a write takes for granted instead of reading it first."""
+
+    unused: Collection[str] = ()  # fingerprints that no active memory has
+    rows: Sequence[Row] = ()  # heads of chains and entries of `Meta` that are still the same
+
+
 @runtime_checkable
 class ServerStore(Protocol):
-    """A store that is searched in its own engine, because its partitions are too large to copy."""
+    """A store that is searched in its own engine, because its partitions are too large to copy.
+
+    Each call is a round trip. So **apply** also takes what a write assumes, and raises `Conflict`
+    if that is wrong.
+    """
 
     @property
     def candidate_source(self) -> "CandidateSource": ...
+    def apply(
+        self,
+        puts: Sequence[Row] = (),
+        deletes: Sequence[Key] = (),
+        *,
+        seen: Mapping[str, int] | None = None,
+        assumed: Assumed | None = None,
+    ) -> Applied: ...
 
 
 class StoreFile(Protocol):

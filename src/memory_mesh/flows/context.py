@@ -54,6 +54,7 @@ from memory_mesh.core.options import Options
 from memory_mesh.core.ports import (
     NO_FILE,
     Applied,
+    Assumed,
     ChatModel,
     Clock,
     Embedder,
@@ -65,6 +66,7 @@ from memory_mesh.core.ports import (
     OpenAnchor,
     OpenFolder,
     PairJudge,
+    ServerStore,
     SigningKeys,
     Step,
     Store,
@@ -92,6 +94,8 @@ if TYPE_CHECKING:
 _MAX_ATTEMPTS = 400
 _PAGE = 500
 _MAX_READS = 100  # values kept from one write to the next
+_MAX_LATEST = 10_000
+LATEST = "latest"  # in place of a data version; see `read_once`
 _MAX_PROGRAM_BYTES = 16 * 1024 * 1024  # of one item of a session, which may contain images
 
 Answer = TypeVar("Answer")
@@ -135,6 +139,7 @@ class State:
     queues: Queues = field(default_factory=Queues)
     # A data version, and what was read at it; see `read_once`.
     reads: tuple[Hashable, dict[Hashable, Any]] = (None, {})
+    latest: dict[Hashable, Any] = field(default_factory=dict)  # as last read or written
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
     warned: set[str] = field(default_factory=set)  # the warnings that are logged only once
@@ -282,13 +287,14 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[Answer]):
-    """A decision: the answer, what to write, and the versions of the partitions that it was read
-    under."""
+    """A decision: the answer, what to write, the versions of the partitions that it was read
+    under, and what it assumes of a server store."""
 
     answer: Answer
     puts: Sequence[Row] = ()
     deletes: Sequence[Key] = ()
     seen: Mapping[str, int] = field(default_factory=dict)
+    assumed: Assumed | None = None
 
 
 def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> Answer:
@@ -314,13 +320,23 @@ def read_once(
     context: Context, data_version: Hashable, name: Hashable, read: Callable[[], Answer]
 ) -> Answer:
     """Call `read`, or return what it returned at the same data version. The caller reads the
-    data version first."""
-    known, values = context.state.reads
+    data version first.
+
+    For `LATEST` return the last value that this program knows, which others may have changed: the
+    store checks it with the write.
+    """
+    if len(context.state.latest) > _MAX_LATEST:
+        context.state.latest = {}
+    (known, values), latest = context.state.reads, context.state.latest
+    if data_version == LATEST:
+        return latest[name] if name in latest else latest.setdefault(name, read())  # type: ignore[no-any-return]
     if known != data_version:
         values = {}
         context.state.reads = data_version, values
     if name not in values:
         values[name] = read()
+    if name in latest:
+        latest[name] = values[name]
     return values[name]  # type: ignore[no-any-return]
 
 
@@ -332,10 +348,15 @@ def already_read(context: Context, data_version: Hashable) -> dict[Hashable, Any
 
 def _keep_reads(state: State, plan: Plan[Any], applied: Applied) -> None:
     """Keep for the next write what was read before this one, and what it wrote itself."""
+    if applied.after is None and not state.latest:
+        return
+    written = [row for row in plan.puts if row.kind in (Kind.HEAD, Kind.META)]
+    new = dict[Hashable, Any](applied.versions.items())
+    new.update(((Kind.HEAD, row.id), _head(row)) for row in written if row.kind is Kind.HEAD)
+    state.latest.update((name, value) for name, value in new.items() if name in state.latest)
     if applied.after is None:
         return
     known, values = state.reads
-    written = [row for row in plan.puts if row.kind in (Kind.HEAD, Kind.META)]
     is_same = (
         known == applied.before
         and not plan.deletes
@@ -344,9 +365,7 @@ def _keep_reads(state: State, plan: Plan[Any], applied: Applied) -> None:
     kept = dict(values) if is_same and len(values) < _MAX_READS else {}
     if any(row.kind is Kind.LINK for row in plan.puts):
         kept = {name: value for name, value in kept.items() if not _is_of_links(name)}
-    kept.update(applied.versions)
-    kept.update(((Kind.HEAD, row.id), _head(row)) for row in written if row.kind is Kind.HEAD)
-    state.reads = applied.after, kept
+    state.reads = applied.after, {**kept, **new}
 
 
 def _is_of_links(name: Hashable) -> bool:
@@ -379,9 +398,13 @@ def write_plan(
             return plan.answer, True
         check_cancelled()
         try:
-            applied = store.apply(plan.puts, plan.deletes, seen=plan.seen)
+            if plan.assumed and isinstance(store, ServerStore):
+                applied = store.apply(plan.puts, plan.deletes, seen=plan.seen, assumed=plan.assumed)
+            else:
+                applied = store.apply(plan.puts, plan.deletes, seen=plan.seen)
         except Conflict:
-            pause(attempt)
+            if not plan.assumed:
+                pause(attempt)
             continue
         record_written(plan.puts, plan.deletes)
         keep(plan, applied)

@@ -532,6 +532,11 @@ class Meta:
         )
         return _row(newer, Kind.META, "", self.revision)
 
+    @property
+    def stored(self) -> Row:
+        """The row that it was read from."""
+        return _row(self, Kind.META, "", self.revision)
+
     @classmethod
     def of(cls, row: Row) -> Self:
         detail = row.value("detail")

@@ -221,12 +221,14 @@ def own_audit_rows(
     """
     chain, needed = own_chain(context), needed_entries(context, entries)
     known = needed and data_version is not None
-    head = (
-        read_once(context, data_version, (Kind.HEAD, chain), lambda: head_of(context, chain))
-        if known
-        else None
-    )
+    head = own_head(context, data_version) if known else None
     return audit_rows(context, chain, needed, head=head)
+
+
+def own_head(context: Context, data_version: Hashable) -> Head | None:
+    """Return the head of the reader's own chain, read only if it was not read at that version."""
+    chain = own_chain(context)
+    return read_once(context, data_version, (Kind.HEAD, chain), lambda: head_of(context, chain))
 
 
 def needed_entries(context: Context, entries: Sequence[Entry]) -> Sequence[Entry]:

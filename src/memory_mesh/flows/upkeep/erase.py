@@ -46,9 +46,9 @@ from memory_mesh.flows.audit.chains import (
 )
 from memory_mesh.flows.context import Context, Plan, check_texts, find_rows, write_plan
 from memory_mesh.flows.upkeep import hooks
+from memory_mesh.flows.write.embed import plan_passages
 from memory_mesh.flows.write.prepare import sightings_of
 from memory_mesh.flows.write.revisions import revise
-from memory_mesh.flows.write.write import plan_passages
 
 _AT_ONCE = 1000
 _ERASE = {"action": "erase"}

@@ -37,6 +37,7 @@ from memory_mesh.core.model import (
     Vector,
     batches,
     checked,
+    equals,
     iso,
 )
 from memory_mesh.core.model.background import check_cancelled
@@ -96,7 +97,7 @@ class Vectors(dict[str, Embedded]):
     def __init__(
         self, progress: Progress = no_progress, *, batch_size: int = _EMBEDDED_AT_ONCE
     ) -> None:
-        self._store_model: str | None = None
+        self._meta: Meta | None = None  # what the store recorded of its model
         self._progress, self._batch_size = progress, batch_size
 
     def embed(self, context: Context, texts: Sequence[str], data_version: Hashable = None) -> None:
@@ -105,19 +106,21 @@ class Vectors(dict[str, Embedded]):
         The model of the store is read each time, because it may change between two attempts; with a
         data version, once for it.
         """
-        self._store_model = (
-            store_model(context, data_version)
+        self._meta = (
+            _stored_meta(context, data_version)
             if context.models.embedder and (texts or self)
             else None
         )
-        embedder = embedder_for(context, self._store_model)
-        if embedder and self._store_model and self._store_model != embedder.model:
+        model = _model_of(self._meta)
+        embedder = embedder_for(context, model)
+        if embedder and model and model != embedder.model:
             raise ModelMismatch(
-                f"the store has vectors of {self._store_model}, and the embedder is "
-                f"{embedder.model}",
+                f"the store has vectors of {model}, and the embedder is {embedder.model}",
                 remedy="use the store's model, or run `memory-mesh reembed` to change the store to "
                 "the new one",
             )
+        if embedder and any(one.own and one.own.model != embedder.model for one in self.values()):
+            self.clear()  # the store has another model than at the attempt before
         new = list(dict.fromkeys(text for text in texts if text not in self))
         if embedder is None:
             self.update(dict.fromkeys(new, Embedded()))
@@ -140,7 +143,13 @@ class Vectors(dict[str, Embedded]):
         """Return the row that records the model, to be written with the first vector of a store;
         later an empty list."""
         first = next((embedded.own for embedded in self.values() if embedded.own), None)
-        return [model_row(context, first.model)] if first and self._store_model is None else []
+        is_new = first and _model_of(self._meta) is None
+        return [model_row(context, first.model)] if first and is_new else []
+
+    @property
+    def assumed_rows(self) -> list[Row]:
+        """Return the row by which the model was chosen, if the store has one."""
+        return [self._meta.stored] if self._meta and self._meta.revision else []
 
 
 def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
@@ -398,9 +407,20 @@ def _of_embedder(
 def store_model(context: Context, data_version: Hashable = None) -> str | None:
     """Return the model of the store's vectors; None before the first vector. With a data
     version, it is read once for it."""
-    if data_version is not None:
-        return read_once(context, data_version, _META, lambda: store_model(context))
-    model = Meta.read(context.store, _META).detail.get("model")
+    return _model_of(_stored_meta(context, data_version))
+
+
+def _stored_meta(context: Context, data_version: Hashable) -> Meta:
+    if data_version is None:
+        return Meta.read(context.store, _META)
+    meta = read_once(context, data_version, _META, lambda: _stored_meta(context, None))
+    if not meta.revision:
+        context.state.latest.pop(_META, None)  # no write can check that there is still none
+    return meta
+
+
+def _model_of(meta: Meta | None) -> str | None:
+    model = meta.detail.get("model") if meta else None
     return str(model) if model else None
 
 
@@ -428,6 +448,29 @@ def passage_row(memory: Memory, id_: str, passage: EmbeddedPassage) -> Row:
                     **memory.scope, **passage.place},
         )
     )  # fmt: skip
+
+
+def plan_passages(
+    context: Context, before: Memory | None, memory: Memory, vectors: Embedded | None
+) -> tuple[list[Row], list[Key]]:
+    """Return the puts and deletes of a memory's passages: replaced if the text changed, with the
+    new scope or source if that changed."""
+    if before is None:
+        return passage_rows(memory, vectors) if vectors else [], []
+    same_source = memory.metadata.get("source") == before.metadata.get("source")
+    same_text = memory.content == before.content
+    if same_text and same_source and memory.scope == before.scope:
+        return [], []
+    old = context.store.get(Kind.PASSAGE, context.store.ids(Kind.PASSAGE, equals("ref", memory.id)))
+    if vectors and not same_text:
+        new = passage_rows(memory, vectors)
+    else:
+        new = [
+            passage_row(memory, id_, passage)
+            for id_, row in old.items()
+            if (passage := EmbeddedPassage.of(row))
+        ]
+    return replace_passages(old, new)
 
 
 def replace_passages(old: Mapping[str, Row], new: Sequence[Row]) -> tuple[list[Row], list[Key]]:

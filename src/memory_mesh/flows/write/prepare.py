@@ -48,7 +48,7 @@ from memory_mesh.core.model import (
     equals,
     iso,
 )
-from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.ports import Progress, ServerStore, no_progress
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import hides_value
 from memory_mesh.flows.claims.claims import clean_claim
@@ -327,6 +327,19 @@ def _derived(context: Context, draft: Draft, key: str | None) -> dict[str, Any]:
         "places": places if deduplicated or key else (),
         "keywords": tokens(draft.content, language=context.options.stemmer_language),
     }
+
+
+def may_assume_new(context: Context, prepared: Sequence[Prepared]) -> bool:
+    """Return whether to write a text without having read what it depends on: a server store
+    checks that with the write. Then an add is one round trip.
+
+    An embedder of a service, which counts tokens by an estimate, gets no text that may be known.
+    """
+    if len(prepared) > 1 or not isinstance(context.store, ServerStore):
+        return False
+    item, remote = prepared[0], getattr(context.models.embedder, "counts_too_many", False)
+    is_plain = replace(item.terms, claims=None) == Terms() and item.claim is None
+    return is_plain and item.key is None and item.thread is None and not remote
 
 
 # --- turns of a conversation ---

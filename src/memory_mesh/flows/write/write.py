@@ -1,14 +1,16 @@
 """Add and change memories: validate, clean, compare, embed, and write all that follows at once."""
 
 from collections.abc import Collection, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 from memory_mesh.core import model
 from memory_mesh.core.audit import Entry
 from memory_mesh.core.claims import Claim, Outcome, Verdict, Window, judge_trust, trust_of
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, ModelMismatch, shown
 from memory_mesh.core.intake import (
     Author,
     NewText,
@@ -34,14 +36,14 @@ from memory_mesh.core.model import (
     Row,
     Status,
     Value,
-    equals,
     iso,
 )
-from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.ports import Assumed, Progress, no_progress
 from memory_mesh.core.search import tokens
-from memory_mesh.flows.audit.chains import own_audit_rows, retain_entry
+from memory_mesh.flows.audit.chains import own_audit_rows, own_head, retain_entry
 from memory_mesh.flows.claims.claims import NO_EFFECTS, Claims, Effects, check_alone, judge_named
 from memory_mesh.flows.context import (
+    LATEST,
     Context,
     Plan,
     already_read,
@@ -54,16 +56,14 @@ from memory_mesh.flows.context import (
 from memory_mesh.flows.graph import links as linking
 from memory_mesh.flows.write.embed import (
     Embedded,
-    EmbeddedPassage,
     Vectors,
-    passage_row,
-    passage_rows,
-    replace_passages,
+    plan_passages,
 )
 from memory_mesh.flows.write.prepare import (
     Prepared,
     Sightings,
     find_replayed,
+    may_assume_new,
     number_turns,
     prepare,
     receipt_rows,
@@ -92,8 +92,15 @@ def add(
             raise InvalidInput(f"deduplicate is {shown(deduplicate)}", expected="True or False")
         context = context.with_options(deduplicate=deduplicate)
     prepared = prepare(context, texts, idempotency_key=idempotency_key, progress=progress)
-    vectors = Vectors(progress)
-    return commit(context, lambda: plan_add(context, prepared, vectors)) if prepared else []
+    vectors, attempts = Vectors(progress), count()
+
+    def decide() -> Plan[list[Memory]]:
+        if not next(attempts) and may_assume_new(context, prepared):
+            with suppress(ModelMismatch):  # what is known of the store may be outdated
+                return plan_add(context, prepared, vectors, is_new=True)
+        return plan_add(context, prepared, vectors)
+
+    return commit(context, decide) if prepared else []
 
 
 # --- deciding ---
@@ -159,30 +166,31 @@ class _Batch:
 
 
 def plan_add(
-    context: Context, prepared: Sequence[Prepared], vectors: Vectors
+    context: Context, prepared: Sequence[Prepared], vectors: Vectors, *, is_new: bool = False
 ) -> Plan[list[Memory]]:
     """Decide what to write under the current state of the store. Vectors of an earlier attempt
-    are reused."""
-    plan = plan_store(context, prepared, vectors)
-    return Plan([added.memory for added in plan.answer], plan.puts, plan.deletes, plan.seen)
+    are reused. `is_new` assumes that no item is stored yet."""
+    plan = plan_store(context, prepared, vectors, is_new=is_new)
+    answer = [added.memory for added in plan.answer]
+    return Plan(answer, plan.puts, plan.deletes, plan.seen, plan.assumed)
 
 
 def plan_store(
-    context: Context, prepared: Sequence[Prepared], vectors: Vectors
+    context: Context, prepared: Sequence[Prepared], vectors: Vectors, *, is_new: bool = False
 ) -> Plan[list[Added]]:
     """Return the plan of `plan_add`, with what followed from each item."""
-    current, version = context.store.data_version(), context.store.version
+    current = LATEST if is_new else context.store.data_version()
+    version = context.store.version
     names = {item.partition for item in prepared}
     if any(item.claim or item.terms.evolves or item.terms.supersedes for item in prepared):
         # Those of the memories that these are compared with.
         names.update(model.partitions(context.reader))
     seen = {name: read_once(context, current, name, partial(version, name)) for name in names}
-    receipts = context.store.get(
-        Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id]
-    )
+    ids = [item.receipt_id for item in prepared if item.receipt_id and not is_new]
+    receipts = context.store.get(Kind.RECEIPT, ids)  # a new one that exists is a conflict
     prepared = number_turns(context, prepared, receipts)
     at = iso(context.clock())
-    known = _known(context, prepared, at)
+    known = [] if is_new else _known(context, prepared, at)
     stored = {memory.id: memory for memory in known}
     claims = Claims(context, [item.claim for item in prepared])
     stored |= {memory.id: memory for memory in claims.stored}
@@ -236,7 +244,17 @@ def plan_store(
         _reported(added, item.draft.redactions, links.of.get(added.memory.id, ()))
         for added, item in pairs
     ]
-    return Plan(answers, puts, deletes, seen if puts else {})
+    assumed = _assumed(context, prepared, vectors) if is_new else None
+    return Plan(answers, puts, deletes, seen if puts else {}, assumed)
+
+
+def _assumed(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Assumed:
+    """Return what a plan assumes that read only what this program knows."""
+    head = own_head(context, LATEST) if context.options.enable_yamo else None
+    return Assumed(
+        [print_ for item in prepared for print_, _ in item.places],
+        [*([head.row()] if head else []), *vectors.assumed_rows],
+    )
 
 
 def _known(context: Context, prepared: Sequence[Prepared], at: str) -> list[Memory]:
@@ -662,29 +680,6 @@ def _moved_claim(memory: Memory, columns: dict[str, Any]) -> Value:
     )
     session = moved.session_id if moved.memory_type == model.MemoryType.SESSION else None
     return replace(claim, session_id=session).columns["claim"]
-
-
-def plan_passages(
-    context: Context, before: Memory | None, memory: Memory, vectors: Embedded | None
-) -> tuple[list[Row], list[Key]]:
-    """Return the puts and deletes of a memory's passages: replaced if the text changed, with the
-    new scope or source if that changed."""
-    if before is None:
-        return passage_rows(memory, vectors) if vectors else [], []
-    same_source = memory.metadata.get("source") == before.metadata.get("source")
-    same_text = memory.content == before.content
-    if same_text and same_source and memory.scope == before.scope:
-        return [], []
-    old = context.store.get(Kind.PASSAGE, context.store.ids(Kind.PASSAGE, equals("ref", memory.id)))
-    if vectors and not same_text:
-        new = passage_rows(memory, vectors)
-    else:
-        new = [
-            passage_row(memory, id_, passage)
-            for id_, row in old.items()
-            if (passage := EmbeddedPassage.of(row))
-        ]
-    return replace_passages(old, new)
 
 
 def _has(memory: Memory, columns: dict[str, Any]) -> bool:

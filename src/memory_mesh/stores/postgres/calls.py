@@ -36,7 +36,7 @@ from memory_mesh.core.model import (
     Where,
     columns_in,
 )
-from memory_mesh.core.ports import Applied, Changes
+from memory_mesh.core.ports import Applied, Assumed, Changes
 from memory_mesh.core.search.candidates import (
     INDEXED,
     Conditions,
@@ -60,6 +60,7 @@ from memory_mesh.stores.base import check_unique, mark_of, moves_after, version_
 from memory_mesh.stores.postgres.tables import (
     COLUMNS,
     decoded,
+    encoded,
     floats,
     vector_text,
 )
@@ -295,13 +296,17 @@ class FunctionStore(ABC):
         deletes: Sequence[Key] = (),
         *,
         seen: Mapping[str, int] | None = None,
+        assumed: Assumed | None = None,
     ) -> Applied:
         check_unique(puts, deletes)
-        payload = {
+        payload: dict[str, object] = {
             "nonce": secrets.token_hex(8),
             "seen": dict(seen or {}),
             "deletes": [{"kind": key.kind, "id": key.id} for key in deletes],
         }
+        if assumed:
+            same = [encoded(row, place) for place, row in enumerate(assumed.rows)]
+            payload |= {"unused": [*assumed.unused], "same": same}
         tenants = {tenant_of(row.partition) for row in puts}
         tenant = tenants.pop() if len(tenants) == 1 else None
         answer = self._write(tenant, payload, puts)

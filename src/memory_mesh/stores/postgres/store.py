@@ -54,7 +54,6 @@ from memory_mesh.stores.postgres.tables import (
     encoded,
     statements,
     upgrade,
-    vector_index,
 )
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -194,11 +193,14 @@ class PostgresStore(FunctionStore):
         if owns:
             self.search_tables(connection, "SET")
             try:
-                for table, model, dimension, name in connection.execute(LARGE.encode()).fetchall():
+                for name, definition in connection.execute(LARGE.encode()).fetchall():
+                    named = sql.Identifier(name)
                     # Its creation was interrupted.
                     if connection.execute(_INVALID, (self.schema, name)).fetchone():
-                        connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(name)))
-                    connection.execute(vector_index(table, model, dimension, name))
+                        connection.execute(sql.SQL("DROP INDEX {}").format(named))
+                    # Others can write meanwhile; it runs outside of a transaction.
+                    create = "CREATE INDEX CONCURRENTLY IF NOT EXISTS {} {}"
+                    connection.execute(sql.SQL(create).format(named, sql.SQL(definition)))
             finally:
                 connection.execute("RESET search_path")
 

@@ -220,7 +220,7 @@ DECLARE
   parts text[] := ARRAY[format(given, 'id', source, format(comparable, 't'))];
   tables text[] := ARRAY[mesh_tables() -> 'kinds' -> of_kind ->> 'table'];
   best text := 'distance AS distance FROM compared WHERE distance >= 0';
-  nearest text := format(' ORDER BY t.embedding::vector(%s) <=> %L LIMIT %s', (payload ->> 'dimension')::int, payload ->> 'vector', 2 * (payload ->> 'limit')::bigint + 20);
+  nearest text := format(' ORDER BY l2_normalize(t.embedding)::halfvec(%s) <#> l2_normalize(%L::vector)::halfvec LIMIT %s', (payload ->> 'dimension')::int, payload ->> 'vector', 2 * (payload ->> 'limit')::bigint + 20);
   packed CONSTANT text := 'SELECT json_build_array(owner, encode(vector_send(embedding), ''base64'')) FROM ';
   ranked text := 'SELECT coalesce(json_agg(json_build_array(owner, distance)), ''[]'') FROM (SELECT owner, %2$s AS distance FROM (SELECT owner, coalesce(nullif(%3$s, ''NaN''), 1) AS distance FROM (%1$s) t) each %4$s ORDER BY 2, 1 LIMIT %5$s) near';
   grouped text[] := ARRAY['distance', ''];
@@ -295,6 +295,8 @@ END $sql$;
 --   deletes  [{kind, id}, …]
 --   puts     [{column: value, …, replaces, place}, …], vectors as text unless they are in `vectors`, tokens as hex
 --   retry    true if an earlier call with this nonce may have been committed
+--   unused   fingerprints that no active memory has
+--   same     [{kind, id, extra}, …] of rows in `records` that have this `extra`
 -- `vectors` has one for each put, or null. Returns the new versions of partitions, and the data versions of `mesh_data_versions`.
 -- 23505: an id is taken. MM002: what the caller read has changed. MM003: the store has another schema. An exception is not caught here:
 -- that takes a subtransaction.
@@ -346,6 +348,13 @@ BEGIN
   END IF;
   IF EXISTS (SELECT 1 FROM jsonb_each_text(seen) s LEFT JOIN partitions p ON p.partition = s.key WHERE p.version IS DISTINCT FROM s.value::bigint) THEN
     RAISE EXCEPTION 'a partition has changed' USING ERRCODE = 'MM002';
+  END IF;
+  IF payload ? 'unused' AND (
+    EXISTS (SELECT 1 FROM jsonb_array_elements_text(payload -> 'unused') name CROSS JOIN LATERAL
+      (SELECT 1 FROM memories m WHERE m.fingerprint = name AND m.kind = 'memory' AND m.status = 'active' OFFSET 0) stored)
+    OR EXISTS (SELECT 1 FROM jsonb_array_elements(payload -> 'same') one LEFT JOIN LATERAL
+      (SELECT r.extra FROM records r WHERE r.id = one ->> 'id' AND r.kind = one ->> 'kind' OFFSET 0) stored ON true WHERE stored.extra IS DISTINCT FROM one -> 'extra')) THEN
+    RAISE EXCEPTION 'what the change assumes is wrong' USING ERRCODE = 'MM002';
   END IF;
 
   -- A replaced row is deleted and inserted: it may have moved to another user.
