@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -195,6 +195,13 @@ class JsonlStore:
     def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
         with self._reading():
             return [row.id for row in self._all(kind, where)]
+
+    def tally(
+        self, kind: Kind, column: str, where: Where = ANYTHING, *, length: int | None = None
+    ) -> dict[str | None, int]:
+        with self._reading():
+            values = [row.value(column) for row in self._all(kind, where)]
+        return dict(Counter(value[:length] if isinstance(value, str) else None for value in values))
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
         with self._reading():

@@ -5,7 +5,7 @@ import json
 import re
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -358,6 +358,12 @@ def number_of(value: object, maximum: float = 1) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= maximum:
         return None
     return float(value)
+
+
+def tallied(values: Iterable[Value], length: int | None) -> dict[str | None, int]:
+    """Return how often each text, or its beginning, is among the values; None stands for no
+    text."""
+    return dict(Counter(value[:length] if isinstance(value, str) else None for value in values))
 
 
 def count_of(value: object) -> int:

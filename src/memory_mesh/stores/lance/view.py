@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from memory_mesh.core.model import (
 )  # fmt: skip
 from memory_mesh.core.ports import Step
 from memory_mesh.core.search.lexical import best_cosines, keyword_scores
-from memory_mesh.stores.base import Change, MoveLog, Moves, Stored, copy_row, moves_since
+from memory_mesh.stores.base import Change, MoveLog, Moves, Stored, copy_row, moves_since, tallied
 from memory_mesh.stores.files import sync
 from memory_mesh.stores.journal import append
 from memory_mesh.stores.lance import journal, tables
@@ -199,6 +199,13 @@ class View(MoveLog):
     def ids(self, kind: Kind, where: Where) -> list[str]:
         at, changed = self._select(kind, where)
         return [*self.frame(table_of(kind)).ids(at), *(row.id for row in changed)]
+
+    def tally(
+        self, kind: Kind, column: str, where: Where, *, length: int | None
+    ) -> dict[str | None, int]:
+        at, changed = self._select(kind, where)
+        stored = (value for (value,) in self.frame(table_of(kind)).values(at, column))
+        return tallied(chain(stored, (row.value(column) for row in changed)), length)
 
     def nearest(self, kind: Kind, vector: Vector, where: Where, *, limit: int) -> list[Hit]:
         if kind not in WITH_VECTOR:

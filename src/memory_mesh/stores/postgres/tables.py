@@ -38,7 +38,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search.candidates import INDEXED
 from memory_mesh.stores.base import KEPT_MOVES
 
-VERSION = 17  # of the schema; each has a step in `_STEPS`
+VERSION = 18  # of the schema; each has a step in `_STEPS`
 
 # --- keywords ---
 # Memories are counted by segment: those that are equal in the columns that the rule of visibility,
@@ -511,6 +511,7 @@ _STEPS: dict[int, tuple[str, ...]] = {
     ),
     16: tuple(dropped("FUNCTION", name) for name in ("mesh_memories", "mesh_around")),
     17: (*CREATE, dropped("FUNCTION", "mesh_delete_words")),  # which had other arguments
+    18: (),  # a function only
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level
 # security is not forced.
