@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -54,6 +54,8 @@ from memory_mesh.stores.base import (
     decode_row,
     encode_row,
     mark_of,
+    tallied,
+    values_of,
 )
 
 FIRST_LINE = b'{"memory_mesh_jsonl": 1, "id": "'
@@ -197,11 +199,16 @@ class JsonlStore:
             return [row.id for row in self._all(kind, where)]
 
     def tally(
-        self, kind: Kind, column: str, where: Where = ANYTHING, *, length: int | None = None
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
     ) -> dict[str | None, int]:
         with self._reading():
-            values = [row.value(column) for row in self._all(kind, where)]
-        return dict(Counter(value[:length] if isinstance(value, str) else None for value in values))
+            rows = self._all(kind, where)
+        return tallied(values_of(rows, columns), length)
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
         with self._reading():

@@ -360,10 +360,15 @@ def number_of(value: object, maximum: float = 1) -> float | None:
     return float(value)
 
 
-def tallied(values: Iterable[Value], length: int | None) -> dict[str | None, int]:
-    """Return how often each text, or its beginning, is among the values; None stands for no
-    text."""
-    return dict(Counter(value[:length] if isinstance(value, str) else None for value in values))
+def values_of(rows: Iterable[Row], columns: Sequence[str]) -> list[list[Value]]:
+    return [[row.value(name) for name in columns] for row in rows]
+
+
+def tallied(rows: Iterable[Sequence[Value]], length: int | None) -> dict[str | None, int]:
+    """Return how often each text, or its beginning, is the first text of a row; None stands for
+    rows without one."""
+    texts = (next((value for value in row if isinstance(value, str)), None) for row in rows)
+    return dict(Counter(text if text is None else text[:length] for text in texts))
 
 
 def count_of(value: object) -> int:

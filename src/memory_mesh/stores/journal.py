@@ -127,7 +127,7 @@ class State(Protocol):
     def count(self, kind: Kind, where: Where) -> int: ...
     def ids(self, kind: Kind, where: Where) -> list[str]: ...
     def tally(
-        self, kind: Kind, column: str, where: Where, *, length: int | None
+        self, kind: Kind, columns: Sequence[str], where: Where, *, length: int | None
     ) -> dict[str | None, int]: ...
     def changes(self, partition: str, since: str | None) -> Changes: ...
     def nearest(self, kind: Kind, vector: Vector, where: Where, *, limit: int) -> list[Hit]: ...
@@ -236,9 +236,14 @@ class JournalStore(ABC, Generic[S]):
         return self._reading(lambda state: state.ids(kind, where))
 
     def tally(
-        self, kind: Kind, column: str, where: Where = ANYTHING, *, length: int | None = None
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
     ) -> dict[str | None, int]:
-        return self._reading(lambda state: state.tally(kind, column, where, length=length))
+        return self._reading(lambda state: state.tally(kind, columns, where, length=length))
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
         return self._reading(lambda state: state.changes(partition, since))

@@ -117,9 +117,14 @@ class RamStore(MoveLog):
         return [row.id for row in self._all(kind, where)]
 
     def tally(
-        self, kind: Kind, column: str, where: Where = ANYTHING, *, length: int | None = None
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
     ) -> dict[str | None, int]:
-        return base.tallied((row.value(column) for row in self._all(kind, where)), length)
+        return base.tallied(base.values_of(self._all(kind, where), columns), length)
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
         with self._lock:

@@ -341,13 +341,18 @@ class FunctionStore(ABC):
         return list(self._call("mesh_ids", _about(kind, where), []))
 
     def tally(
-        self, kind: Kind, column: str, where: Where = ANYTHING, *, length: int | None = None
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
     ) -> dict[str | None, int]:
         payload = {
             **_about(kind, where),
-            "column": column,
+            "columns": columns,
             "length": length,
-            "by_segment": kind is Kind.MEMORY and column in COLUMNS and is_by_segment(where),
+            "by_segment": kind is Kind.MEMORY and {*columns} <= {*COLUMNS} and is_by_segment(where),
         }
         found: list[tuple[str | None, int]] = self._call("mesh_tally", payload, None) or []
         return dict(found)

@@ -481,9 +481,10 @@ def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> S
     return Sql(f"SELECT {reading_of(kind).columns} FROM ({inner}) AS memories {order}", params)
 
 
-def tally_of(kind: Kind, column: str, where: Where, length: int | None) -> Sql:
+def tally_of(kind: Kind, columns: Sequence[str], where: Where, length: int | None) -> Sql:
     """Build the query of `tally`."""
-    condition, value = condition_on(kind, where), _columns(kind)[column]
+    condition = condition_on(kind, where)
+    value = f"coalesce({', '.join(_columns(kind)[name] for name in columns)}, NULL)"
     value = value if length is None else f"substr({value}, 1, {int(length)})"
     return Sql(
         f"SELECT {value}, count(*) FROM {table_of(kind).name} WHERE {condition.text} GROUP BY 1",

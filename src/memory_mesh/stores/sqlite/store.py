@@ -211,9 +211,14 @@ class SqliteStore:
         return self._select("id", kind, where)
 
     def tally(
-        self, kind: Kind, column: str, where: Where = ANYTHING, *, length: int | None = None
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
     ) -> dict[str | None, int]:
-        query = tally_of(kind, column, where, length)
+        query = tally_of(kind, columns, where, length)
         with self._listing() as connection:
             return dict(connection.execute(query.text, query.params).fetchall())
 
