@@ -149,7 +149,7 @@ def _trust(context: Context) -> tuple[list[int], int]:
     )
     memories = [Memory.of(row) for row in islice(paged(context, Kind.MEMORY, condition), _TRUST_OF)]
     known = [trust.value for trust in trusts(context, memories).values()]
-    counts = Counter(min(9, int(trust * 10)) for trust in known)
+    counts = Counter(min(9, round(trust * 100) // 10) for trust in known)  # as pages show it
     return [counts[at] for at in range(10)], len(known)
 
 

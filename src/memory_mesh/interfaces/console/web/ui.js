@@ -214,7 +214,7 @@ export function Bar({ value, label, text, kind = "" }) {
   </div>`;
 }
 
-export const percent = (value) => `${Math.round((value || 0) * 100)} %`;
+export const percent = (value) => `${Math.round((value || 0) * 100)}\u00a0%`;
 export const count = (number) => (number ?? 0).toLocaleString("en");
 /** "1 memory", "3 memories": plural(3, "memory", "memories"). */
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
@@ -226,6 +226,10 @@ export function When({ at, exact }) {
   const full = time.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
   return html`<time datetime=${time.toISOString()} title=${`${full} · ${at}`}>${exact ? full : age(time)}</time>`;
 }
+
+/** When a memory happened, or else when it was stored, and which of both it is: <${Dated} memory=${memory} />. */
+export const Dated = ({ memory, exact }) => html`<span>${memory.event_time ? "happened" : "stored"} <${When} at=${dateOf(memory)} exact=${exact} /></span>`;
+export const dateOf = (memory) => memory.event_time || memory.created_at;
 
 /** The day of a time, as the command line shows it: "26 Sep 2026". */
 export const day = (at) => new Date(at).toLocaleDateString("en-GB", { dateStyle: "medium", timeZone: "UTC" });
@@ -276,11 +280,13 @@ function pieces(text, marks) {
 // Characters that draw nothing or turn the direction of a text, except those that emoji and scripts need.
 const HIDDEN = /([\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}])/u;
 
-/** Text with its hidden characters as visible marks. */
+/** Text with its hidden characters as visible marks. A long word, such as an address, may break behind its signs. */
 export function visible(text) {
-  if (!HIDDEN.test(text)) return text;
-  return text.split(new RegExp(HIDDEN, "gu")).map((piece, index) => (index % 2 ? html`<span class="hidden-character" title="A hidden character of the text">${code(piece)}</span>` : piece));
+  if (!HIDDEN.test(text)) return broken(text);
+  return text.split(new RegExp(HIDDEN, "gu")).map((piece, index) => (index % 2 ? html`<span class="hidden-character" title="A hidden character of the text">${code(piece)}</span>` : broken(piece)));
 }
+
+const broken = (text) => (/\S{25}/.test(text) ? text.split(/(\S{25,})/).map((part, at) => (at % 2 ? part.split(/(?<=[/?&=_.,;:@-])(?=\w)/).map((piece, index) => (index ? [html`<wbr />`, piece] : piece)) : part)) : text);
 
 /** The same as a plain text, for labels and drawings. */
 export const visibleText = (text) => text.replace(new RegExp(HIDDEN, "gu"), code);
@@ -288,7 +294,7 @@ export const visibleText = (text) => text.replace(new RegExp(HIDDEN, "gu"), code
 const code = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 
 /** What to say where there is nothing: <${Empty}>Nothing waits for a review.</${Empty}>. */
-export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
+export const Empty = ({ children }) => html`<div class="empty">${children}</div>`;
 
 /** A heading of a page, once a page: <${Title} note="12 memories">Review</${Title}>; further children stand at its end. */
 export function Title({ children, note, actions }) {
