@@ -25,7 +25,8 @@ TEXTS = {"script": f"hostile {SCRIPT}", "bidi": f"hostile {BIDI}", "line": LINE,
 NAME = 120  # characters of a name: of a tag, a category, an agent, a session
 PAGES = (
     "/", "/search", "/search?query=hostile&mode=recall", "/review", "/lessons", "/skills", "/notes",
-    "/traces", "/captures", "/junk", "/time", "/graph", "/graph?view=list", "/audit", "/numbers",
+    "/traces", "/captures", "/junk", "/time", "/changes",
+    "/graph", "/graph?view=list", "/audit", "/numbers",
     *(f"/memory/{name}" for name in (*TEXTS, *(f"claim {name}" for name in TEXTS))),
 )  # fmt: skip
 # A canvas, and figures: they have no texts of memories.

@@ -254,7 +254,7 @@ def test_a_person_sees_what_changed_and_undoes_and_confirms_it(
         mark.click()
         page.page.get_by_text("The office moved to Oak Avenue.").first.wait_for()
         changes = page.page.locator("section.card").filter(has_text="What changed")
-        changes.get_by_text("replaces").wait_for()
+        changes.get_by_text("replaced").wait_for()
         assert changes.get_by_role("link", name="The office is in Elm Street.").count() == 1
         assert changes.get_by_role("button", name="Confirm").count() == 0
         page.check_accessible()

@@ -369,7 +369,9 @@ def _picture(context: Context, seed: str | None, limit: int, depth: int) -> Pict
         for one in links
         if one.ref in memories and one.target in memories
     ]
-    if (room := min(limit, _MAX_NEAR) - len(memories)) > 0:
+    newest = _MAX_LINKS if seed is None and len(links) == _MAX_LINKS else None
+    room = min(limit, _MAX_NEAR) - len(memories)
+    if newest is None and room > 0:
         near = _near(context, seed and memories[seed], room)
         memories |= {one.id: one for one in near}
         known = {frozenset((one.source, one.target)) for one in edges}
@@ -377,7 +379,6 @@ def _picture(context: Context, seed: str | None, limit: int, depth: int) -> Pict
             if (ends := frozenset((edge.source, edge.target))) not in known:
                 known.add(ends)
                 edges.append(edge)
-    newest = _MAX_LINKS if seed is None and len(links) == _MAX_LINKS else None
     return replace(_drawn(memories, edges, limit, first=seed), newest=newest)
 
 

@@ -14,7 +14,7 @@ export function UserSwitch({ turn }) {
   const listed = load.data.results.map((one) => ({ ...one, name: one.user_id || "" }));
   const missing = [chosen, ""].filter((name, at, all) => all.indexOf(name) === at && !listed.some((one) => one.name === name));
   const more = load.data.users - load.data.results.length;
-  return html`<label class="field user-switch"><span>User</span><select value=${chosen} onChange=${(event) => readAs({ user: event.target.value })}>
+  return html`<label class="field user-switch"><span>User</span><select aria-label="User" value=${chosen} onChange=${(event) => readAs({ user: event.target.value })}>
     ${[...missing.map((name) => ({ name, memories: 0, readable: true })), ...listed].map((one) => html`<option key=${one.name} value=${one.name} selected=${one.name === chosen} disabled=${!one.readable}>${one.name ? short(one.name) : "no user"} (${one.memories.toLocaleString("en")})</option>`)}
     ${more > 0 && html`<option disabled>and ${plural(more, "more user")}</option>`}</select></label>`;
 }

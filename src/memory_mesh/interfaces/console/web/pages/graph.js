@@ -158,10 +158,12 @@ function name(graph) {
 const NAME = [118, 46]; // pixels of a name with its circle
 const atZoom = (pixels) => (node) => pixels / node.cy().zoom();
 
+const across = (node) => Math.max(node.data("across"), atZoom(12)(node));
+
 const radius = (node) => Math.min(isGroup(node) ? 70 : 26, 12 + 5 * Math.log2(1 + (isGroup(node) ? node.count * 2 : node.size || 0)));
 
 const looks = (colours) => [
-  { selector: "node", style: { "background-color": (node) => colours[node.data("hue")], width: "data(across)", height: "data(across)", label: "data(label)", color: colours.ink, "font-size": atZoom(12),
+  { selector: "node", style: { "background-color": (node) => colours[node.data("hue")], width: across, height: across, label: "data(label)", color: colours.ink, "font-size": atZoom(12),
     "text-wrap": "wrap", "text-max-width": atZoom(110), "text-valign": "bottom", "text-margin-y": 4, "border-width": 2, "border-color": colours.card, "text-outline-color": colours.card, "text-outline-width": atZoom(2) } },
   { selector: "node[count > 1]", style: { "text-valign": "center", "text-margin-y": 0, "font-size": atZoom(13), "border-style": "double", "border-width": 5 } },
   { selector: "node[status != 'active'][status]", style: { opacity: 0.55 } },

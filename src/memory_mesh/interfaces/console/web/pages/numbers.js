@@ -11,8 +11,8 @@ library.then(([loaded]) => { uPlot = loaded.default; }, () => {}); // without it
 export default function Numbers() {
   const load = useLoad(() => page("numbers"), []);
   return html`<${Title} note="What you can see of the memory, counted.">Numbers</${Title}>
-    <${Loaded} of=${load}>${(data) => html`<div class="plots"><${Growth} days=${data.by_day} step=${data.step_days} /><${Words} title="Kinds" of=${data.kinds} says=${saysMost("record", "records", "kind", "kinds")} />
-      <${Words} title="Status" of=${data.status} says=${saysMost("memory", "memories", "state", "states")} /><${Trust} buckets=${data.trust} of=${data.trust_of} total=${data.total} /><${Latency} of=${data.latency_ms} /><${Spending} of=${data.spending} /></div>`}</${Loaded}>`;
+    <${Loaded} of=${load}>${(data) => html`<div class="plots"><${Growth} days=${data.by_day} step=${data.step_days} />${data.total > 0 && html`<${Words} title="Kinds" of=${data.kinds} says=${saysMost("record", "records", "kind", "kinds")} />
+      <${Words} title="Status" of=${data.status} says=${saysMost("memory", "memories", "state", "states")} /><${Trust} buckets=${data.trust} of=${data.trust_of} total=${data.total} />`}<${Latency} of=${data.latency_ms} /><${Spending} of=${data.spending} /></div>`}</${Loaded}>`;
 }
 
 const sum = (numbers) => numbers.reduce((one, other) => one + other, 0);
@@ -65,7 +65,7 @@ function Growth({ days, step }) {
 function Words({ title, of, says }) {
   const entries = useMemo(() => Object.entries(of).sort((one, other) => other[1] - one[1]), [of]);
   const data = useMemo(() => [entries.map((_, index) => index), entries.map(([, number]) => number)], [entries]);
-  if (!entries.length) return nothing(title, "Nothing is stored yet.");
+  if (!entries.length) return null;
   return html`<${Plot} title=${title} says=${says(entries)} data=${data} series=${bars} x=${wordAxis(entries.map(([name]) => name))} rows=${entries} columns=${columnsOf(title, "Memories")} />`;
 }
 
@@ -84,7 +84,7 @@ function Latency({ of }) {
   const data = useMemo(() => [buckets.map((_, index) => index), buckets.map(([, number]) => number)], [of]);
   if (!of) return nothing("Recall latency", "Only a token for the whole server sees how long searches took.");
   if (!of.count) return nothing("Recall latency", "No search was answered since the server started.");
-  const name = ([limit]) => (limit === null || limit === Infinity ? "more" : `≤ ${limit}`);
+  const name = ([limit]) => (limit === null || limit === Infinity ? "more" : `≤${limit}`);
   return html`<${Plot} title="Recall latency" says=${`Of ${plural(of.count, "search", "searches")} since the server started, half took at most ${Math.round(of.p50)} ms and 95 % at most ${Math.round(of.p95)} ms.`} data=${data} series=${bars}
     x=${{ range: [-0.6, buckets.length - 0.4], axis: { splits: () => buckets.map((_, index) => index), values: () => buckets.map(name), rotate: -40, size: 60, space: 1 } }} rows=${buckets.map((one) => [`${name(one)} ms`, one[1]])} columns=${columnsOf("Time", "Searches")} />`;
 }
