@@ -467,22 +467,19 @@ _CONFIDENCE = (
 
 # What changes the tables of an older version, by the version that it leads to.
 _STEPS: dict[int, tuple[str, ...]] = {
+    **dict.fromkeys((3, 4, 7, 8, 13, 18), ()),  # functions and rights only
     2: (
         (
             "CREATE INDEX IF NOT EXISTS memories_by_session ON memories (partition, session_id) "
             "WHERE session_id IS NOT NULL"
         ),
     ),
-    3: (),
-    4: (),
     5: (
         dropped("INDEX", "memories_by_keyword"),
         *_DIMENSIONS,
         dropped("FUNCTION", "mesh_rounded"),
     ),
     6: (*_IDS, *_NORMS),
-    7: (),
-    8: (),
     9: (dropped("FUNCTION", "mesh_sessions"),),
     10: (
         dropped("FUNCTION", "mesh_sessions"),
@@ -496,7 +493,6 @@ _STEPS: dict[int, tuple[str, ...]] = {
             "valid_from IS NOT NULL"
         ),
     ),
-    13: (),  # functions and rights only
     14: tuple(
         f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS {_TOKENS} bytea"
         for table in TABLES
@@ -511,7 +507,6 @@ _STEPS: dict[int, tuple[str, ...]] = {
     ),
     16: tuple(dropped("FUNCTION", name) for name in ("mesh_memories", "mesh_around")),
     17: (*CREATE, dropped("FUNCTION", "mesh_delete_words")),  # which had other arguments
-    18: (),  # a function only
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level
 # security is not forced.
