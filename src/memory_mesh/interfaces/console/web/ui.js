@@ -234,16 +234,14 @@ export const dateOf = (memory) => memory.event_time || memory.created_at;
 /** The day of a time, as the command line shows it: "26 Sep 2026". */
 export const day = (at) => new Date(at).toLocaleDateString("en-GB", { dateStyle: "medium", timeZone: "UTC" });
 
-const STEPS = [[60, "second"], [60, "minute"], [24, "hour"], [30, "day"], [12, "month"], [Infinity, "year"]];
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+// The same ages as on the command line.
+const AGES = [[365 * 86_400, "year"], [30 * 86_400, "month"], [7 * 86_400, "week"], [86_400, "day"], [3_600, "hour"], [60, "minute"]];
+const relative = new Intl.RelativeTimeFormat("en");
 
 function age(time) {
-  let value = (time - Date.now()) / 1000;
-  if (Math.abs(value) < 45) return "just now";
-  for (const [size, unit] of STEPS) {
-    if (Math.abs(value) < size) return relative.format(Math.round(value), unit);
-    value /= size;
-  }
+  const seconds = (time - Date.now()) / 1000;
+  const [size, unit] = AGES.find(([one]) => Math.abs(seconds) >= one) || [];
+  return unit ? relative.format(Math.trunc(seconds / size), unit) : "just now";
 }
 
 /** A link to a memory: <${MemoryLink} id=${id} title=${content} />; the title is cut to one line. */

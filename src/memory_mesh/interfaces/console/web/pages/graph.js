@@ -143,12 +143,14 @@ function viewOf(at, element) {
   return { zoom, pan: { x: width / 2 - (zoom * (left + right)) / 2, y: height / 2 - (zoom * (top + bottom)) / 2 } };
 }
 
-/** Give the circles their names, in the size of other text at any zoom: the best linked ones first, as far as there is room. */
+/** Give the circles their names, in the size of other text at any zoom: the best linked ones first, as far as there is room, also for the circles. */
 function name(graph) {
   const taken = [];
+  const circles = graph.nodes().map((node) => node.renderedPosition());
   graph.batch(() => graph.nodes("[count <= 1]").sort((one, other) => other.data("size") - one.data("size")).forEach((node) => {
     const { x, y } = node.renderedPosition();
-    const isFree = !taken.some((one) => Math.abs(one.x - x) < NAME[0] && Math.abs(one.y - y) < NAME[1]);
+    const isFree = !taken.some((one) => Math.abs(one.x - x) < NAME[0] && Math.abs(one.y - y) < NAME[1])
+      && !circles.some((one) => Math.abs(one.x - x) < NAME[0] / 2 && one.y > y + 4 && one.y < y + NAME[1]);
     if (isFree) taken.push({ x, y });
     node.toggleClass("nameless", !isFree);
   }));
