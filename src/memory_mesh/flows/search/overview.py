@@ -372,7 +372,7 @@ def _picture(context: Context, seed: str | None, limit: int, depth: int) -> Pict
     newest = _MAX_LINKS if seed is None and len(links) == _MAX_LINKS else None
     room = min(limit, _MAX_NEAR) - len(memories)
     if newest is None and room > 0:
-        near = _near(context, seed and memories[seed], room)
+        near = _near(context, None if seed is None else memories[seed], room)
         memories |= {one.id: one for one in near}
         known = {frozenset((one.source, one.target)) for one in edges}
         for edge in (*_sessions(near), *_alike(near)):
