@@ -72,17 +72,17 @@ export function useLoad(fn, deps = []) {
 export function Loaded({ of, children }) {
   const view = [children].flat()[0];
   return html`
-    ${of.problem && html`<${ProblemBox} problem=${of.problem} again=${of.again} />`}
+    ${of.problem && html`<${ProblemBox} problem=${of.problem} again=${of.again} busy=${of.busy} />`}
     ${of.data !== undefined ? view(of.data) : of.busy && html`<div class="loading" role="status">Loading …</div>`}`;
 }
 
 /** Say what went wrong: <${ProblemBox} problem=${problem} again=${retry} />. */
-export function ProblemBox({ problem, again }) {
+export function ProblemBox({ problem, again, busy }) {
   return html`<div class="problem" role="alert">
     <strong>${sentence(problem.what || problem.message || String(problem))}</strong>
     ${problem.expected && html`<p>Expected: ${problem.expected}</p>`}
     ${problem.remedy && html`<p>${sentence(problem.remedy)}</p>`}
-    ${again && html`<button class="button small" type="button" onClick=${again}>Try again</button>`}
+    ${again && html`<button class="button small" type="button" disabled=${busy} onClick=${again}>Try again</button>`}
   </div>`;
 }
 
