@@ -54,6 +54,8 @@ from memory_mesh.stores.base import (
     decode_row,
     encode_row,
     mark_of,
+    tallied,
+    values_of,
 )
 
 FIRST_LINE = b'{"memory_mesh_jsonl": 1, "id": "'
@@ -195,6 +197,18 @@ class JsonlStore:
     def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
         with self._reading():
             return [row.id for row in self._all(kind, where)]
+
+    def tally(
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
+    ) -> dict[str | None, int]:
+        with self._reading():
+            rows = self._all(kind, where)
+        return tallied(values_of(rows, columns), length)
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
         with self._reading():

@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import Repaired as Repaired
     from memory_mesh.core.model import SearchResult as SearchResult
     from memory_mesh.core.model import Sighting as Sighting
+    from memory_mesh.core.model import UserCount as UserCount
     from memory_mesh.core.model.background import cancellable as cancellable
     from memory_mesh.core.notes import Note as Note
     from memory_mesh.core.notes import Notes as Notes
@@ -161,7 +162,7 @@ _NAMES = {
     "core.model": (
         "BackedUp ClaimConflict Copied DamagedRow EndedSession Extraction FileImport "
         "Forgotten HealthStatus Imported Ingested Link "
-        "MemoryRecord Migration Passage Reembedded Repaired SearchResult Sighting"
+        "MemoryRecord Migration Passage Reembedded Repaired SearchResult Sighting UserCount"
     ),
     "core.notes": "Note Notes",
     "core.notes.extraction": "ExtractionInput ExtractionOutput",

@@ -25,7 +25,8 @@ TEXTS = {"script": f"hostile {SCRIPT}", "bidi": f"hostile {BIDI}", "line": LINE,
 NAME = 120  # characters of a name: of a tag, a category, an agent, a session
 PAGES = (
     "/", "/search", "/search?query=hostile&mode=recall", "/review", "/lessons", "/skills", "/notes",
-    "/traces", "/captures", "/junk", "/time", "/graph", "/graph?view=list", "/audit", "/numbers",
+    "/traces", "/captures", "/junk", "/time", "/changes",
+    "/graph", "/graph?view=list", "/audit", "/numbers",
     *(f"/memory/{name}" for name in (*TEXTS, *(f"claim {name}" for name in TEXTS))),
 )  # fmt: skip
 # A canvas, and figures: they have no texts of memories.
@@ -42,7 +43,9 @@ def _store(mesh: MemoryMesh, text: str, name: str, ids: dict[str, str]) -> None:
         {"tags": [named], "source": LINK, "category": named, "actor": named, named: text[:1000]},
     )
     ids[name] = memory.id
-    mesh.graph.link(memory.id, mesh.add(f"{text[:1000]} again").id, "related")
+    again = mesh.add(f"{text[:1000]} again")
+    mesh.graph.link(memory.id, again.id, "related")
+    mesh.confirm_change(again.id, memory.id)
     mesh.update(memory.id, metadata={**memory.metadata, "changed": named}, why=text[:1000])
     spy = mesh.scoped(agent_id=named, session_id=named, project=named, user_id=None)
     spy.add(f"{text[:500]} of an agent, a session and a project with such a name")

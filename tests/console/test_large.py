@@ -21,6 +21,8 @@ LIMITS = {
     "/console/api/numbers": 2.0,
     "/console/api/timeline": 1.0,
     "/console/api/timeline?known_at=2025-11-01": 1.0,
+    "/console/api/timeline?happened=2025-11-01": 2.0,
+    "/console/api/users": 0.5,
     "/console/api/graph": 3.0,
     "/v1/quarantined": 0.3,
     "/v1/conflicts": 0.1,

@@ -274,3 +274,108 @@ def test_a_page_refuses_arguments_that_it_does_not_know(tmp_path: Path) -> None:
             answer = client.get(f"/console/api/{query}")
             assert answer.status_code in (400, 404), query
             assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_caller_is_told_of_the_users_that_it_may_read(tmp_path: Path) -> None:
+    with running(tmp_path) as (client, server):
+
+        def users(**headers: str) -> tuple[dict[str | None, int], dict[str, object]]:
+            answer = client.get("/console/api/users", headers=headers).json()
+            counts = {one.get("user_id"): one["memories"] for one in answer["results"]}
+            return counts, answer
+
+        assert users()[1]["memories"] == 0
+        server.mesh.add("The deploy key rotates on Mondays.")
+        ana, eve = server.mesh.scoped(user_id="ana"), server.mesh.scoped(user_id="eve")
+        ana.scoped(project="shop").add_many(["The shop opens at nine.", "It closes at six."])
+        ana.scoped(project="bank").add("A secret of the bank.")
+        ana.scoped(agent_id="other").add("Only for another agent.", {"type": "agent"})
+        eve.add("Only for Eve.")
+        server.mesh.scoped(user_id="a\u202eb").add("Of a user that no header can name.")
+        counts, local = users()
+        assert counts == {"ana": 4, None: 1, "eve": 1, "a\u202eb": 1}
+        assert [one["readable"] for one in local["results"]].count(False) == 1
+        assert (local["every"], local["users"], local["memories"]) == (True, 4, 7)
+        assert (local["of_user"], local["visible"], client.get("/console/session").json()[
+            "may_switch"]) == (1, 1, True)  # fmt: skip
+        counts, chosen = users(**{"Memory-User": "ana"})
+        assert (counts["eve"], chosen["user"]) == (1, "ana")
+        assert (chosen["of_user"], chosen["visible"]) == (4, 3)
+        assert users(**{"Memory-User": "bob"})[1]["of_user"] == 0
+        for header, own in (
+            (token(server, "ana", user_id="ana"), {"ana": 4}),
+            (token(server, "none"), {None: 1}),
+            (token(server, "agent", user_id="ana", agent_id="server"), {"ana": 3}),
+            (token(server, "shop", user_id="ana", project="shop"), {"ana": 2}),
+        ):
+            counts, answer = users(**header)
+            assert counts == own
+            assert (answer["every"], answer["users"], answer["memories"]) == (
+                False,
+                1,
+                *own.values(),
+            )
+            assert '"eve"' not in json.dumps(answer)
+            other = client.get("/console/api/users", headers={**header, "Memory-User": "eve"})
+            assert other.status_code == 403
+        client.post("/console/login", json={"token": header["Authorization"].split()[1]})
+        assert client.get("/console/session").json()["may_switch"] is False
+
+
+def test_a_server_of_one_user_tells_of_no_other(tmp_path: Path) -> None:
+    with running(tmp_path, user_id="ana") as (client, server):
+        server.mesh.add("The deploy key rotates on Mondays.")
+        server.mesh.scoped(user_id="eve").add("Only for Eve.")
+        answer = client.get("/console/api/users").json()
+        assert [(one["user_id"], one["memories"]) for one in answer["results"]] == [("ana", 1)]
+        assert answer["every"] is False
+        assert client.get("/console/session").json()["may_switch"] is False
+
+
+def test_what_happened_is_counted_and_listed_by_its_own_date(tmp_path: Path) -> None:
+    clock = FakeClock()
+    today = iso(clock.ms)[:10]
+    with running(tmp_path, clock=clock.seconds) as (client, server):
+        times = ["2019-05-02", "2019-05-01", None, "2031-01-01"]
+        for number, time in enumerate(times):
+            given = {"event_time": time} if time else {}
+            server.mesh.add(f"Number {number} of what happened.", given)
+
+        def happened(until: str, limit: int = 50) -> tuple[list[str], int]:
+            found = client.get(
+                "/console/api/timeline", params={"happened": until, "limit": limit}
+            ).json()
+            assert (found["first"], found["last"]) == ("2019-05-01", "2031-01-01")
+            return [one["title"].split()[1] for one in found["results"]], found["count"]
+
+        assert happened("9999-12-31") == (["3", "2", "0", "1"], 4)
+        assert happened(f"{today}T23:59:59.999Z") == (["2", "0", "1"], 3)
+        assert happened("9999-12-31", limit=2) == (["3", "2"], 4)
+        assert happened("2019-05-01T23:00:00Z") == (["1"], 1)
+        assert happened("2019-04-30") == ([], 0)
+        numbers = client.get("/console/api/numbers").json()
+        assert (numbers["first"], numbers["total"]) == ("2019-05-01", 4)
+        assert sum(number for _, number in numbers["by_day"]) == 4
+        stored = client.get("/console/api/timeline").json()
+        assert (stored["first"], stored["last"]) == (today, today)
+
+
+def test_a_plain_chat_is_linked_by_session_and_by_similarity(tmp_path: Path) -> None:
+    with running(tmp_path) as (client, server):
+        texts = ["The tea is green.", "Is the tea green?", "Where do penguins sleep at night?"]
+        chat = [
+            server.mesh.scoped(session_id=name).add({"role": "user", "content": text})
+            for text, name in zip(texts, ("s1", "s2", "s1"), strict=True)
+        ]
+        alone = server.mesh.add("Zebras run.")
+        found = client.get("/console/api/graph").json()
+        edges = {(frozenset((one["from"], one["to"])), one["type"]) for one in found["edges"]}
+        tea, other, penguins = (memory.id for memory in chat)
+        assert (frozenset((tea, penguins)), "session") in edges
+        assert (frozenset((tea, other)), "similar") in edges
+        assert len({ends for ends, _ in edges}) == len(edges) == 2
+        nodes = {node["id"]: node for node in found["nodes"]}
+        assert nodes.keys() == {tea, other, penguins, alone.id}
+        assert nodes[tea]["session"] == "s1"
+        around = client.get("/console/api/graph", params={"seed": penguins}).json()
+        assert {node["id"] for node in around["nodes"]} >= {tea, penguins}

@@ -26,6 +26,7 @@ PAGES = (
     "captures",
     "junk",
     "time",
+    "changes",
     "graph",
     "audit",
     "numbers",
@@ -34,9 +35,10 @@ PAGES = (
 EMPTY = {
     "lessons": "No lesson was learnt yet", "skills": "There are no skills yet",
     "notes": "There are no notes yet", "traces": "No run was recorded yet",
-    "captures": "Nothing was captured yet", "junk": "Every memory looks worth keeping",
-    "time": "The memory is empty", "graph": "No memories are linked yet",
-    "audit": "There are no chains yet", "numbers": "Nothing is stored yet",
+    "captures": "Nothing was captured yet", "junk": "This store has no memories yet",
+    "time": "This store has no memories yet", "graph": "This store has no memories yet",
+    "changes": "This store has no memories yet", "audit": "There are no chains yet",
+    "numbers": "This store has no memories yet",
 }  # fmt: skip
 # Buttons that write: with a token for reading only, none of them is there.
 WRITES = (
@@ -268,17 +270,18 @@ def test_junk_is_deleted_one_by_one_or_archived_at_once_with_undo(
 
 def test_the_slider_shows_the_memory_as_it_was(page: Watched) -> None:
     shown = settled(page.open("/time"))
+    shown.get_by_role("radio", name="What was known").check()
     says(shown, "The server stands in Oslo.")
     slider = shown.get_by_role("slider")
     slider.focus()
     shown.keyboard.press("Home")
-    says(shown, "1 memory known then")
+    says(shown, "1 memory known by then")
     assert shown.locator("main .items li").all_inner_texts()[0].startswith("The deploy key rotates")
     assert "known_at=" in shown.url
     shown.keyboard.press("End")
-    shown.get_by_role("heading", name="Now").wait_for()
+    says(shown, "memories known by then")
     shown.get_by_role("radio", name="What was true").check()
-    says(shown, "true then")
+    says(shown, "true by then")
     assert "as_of=" in shown.url
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh, SettingsError
+from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh, SettingsError, UserCount
 
 from .house import House
 
@@ -110,3 +110,24 @@ def test_an_asynchronous_mesh_takes_the_same_names(tmp_path: Path) -> None:
             return len(ana), len(bob)
 
     assert asyncio.run(use()) == (1, 0)
+
+
+def test_users_are_listed_with_their_memories_and_a_mesh_of_one_user_sees_only_that_one(
+    mesh: MemoryMesh,
+) -> None:
+    assert mesh.users() == []
+    ana = mesh.scoped(user_id="ana")
+    ana.add("Ana likes tea.")
+    archived = ana.scoped(agent_id="cook").add("The cook hides the tea.", {"type": "agent"})
+    ana.scoped(agent_id="cook").graph.archive(archived.id)
+    mesh.add("Everyone may have tea.")
+    two, one = UserCount(user_id="ana", memories=2), UserCount(user_id=None, memories=1)
+    assert mesh.users() == [two, one]
+    assert ana.users() == [two]
+    assert mesh.scoped(user_id="bob").users() == []
+    limited = mesh.scoped(project="shop", only_project=True)
+    limited.add("The shop opens at nine.")
+    mesh.scoped(project="bank").add("A secret of the bank.")
+    assert limited.users() == [UserCount(user_id=None, memories=2)]
+    mesh.forget(user_id="ana")
+    assert [(user.user_id, user.memories) for user in mesh.users()] == [(None, 3)]

@@ -106,6 +106,7 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
         ["changes"],
         ["changes", "--confirm", newer, older],
         ["changes", "--undo", newer, older],
+        ["users"],
         ["lessons"],
         ["distill"],
         ["distill", *LESSON],

@@ -204,6 +204,7 @@ class AsyncMemoryMesh(AsyncProxy[MemoryMesh]):
     undo_change = awaited(Mesh.undo_change)
     reembed = awaited(Mesh.reembed)
     stats = awaited(Mesh.stats)
+    users = awaited(Mesh.users)
     check_models = awaited(Mesh.check_models)
     clear_cache = awaited(Mesh.clear_cache)
     get_cache_stats = awaited(Mesh.get_cache_stats)

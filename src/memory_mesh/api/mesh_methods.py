@@ -43,12 +43,13 @@ from memory_mesh.core.model import (
     SearchResult,
     Sighting,
     Status,
+    UserCount,
 )
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.search.passages import fitting
 from memory_mesh.core.text import short_repr, shortened, shown_url
-from memory_mesh.flows.context import Context, count_by_status, count_skills
+from memory_mesh.flows.context import Context, count_by_status, count_by_user, count_skills
 from memory_mesh.flows.learning import models
 
 if TYPE_CHECKING:
@@ -535,6 +536,11 @@ class Mesh(Learning, Auditing):
             spent_today=today,
             spent_in_all=in_all,
         )
+
+    def users(self) -> list[UserCount]:
+        """Return the users of the store with the number of their memories, most first; a mesh of
+        one user only that one."""
+        return count_by_user(self._reading())
 
     def check_models(self) -> tuple[Checked, ...]:
         """Send one short request to the language model and one to the embedder, and return the

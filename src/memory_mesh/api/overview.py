@@ -57,13 +57,18 @@ class Overview(Handle):
         return overview.numbers(self._reading())
 
     def timeline(
-        self, *, as_of: str | None = None, known_at: str | None = None, limit: int = 50,
-        after: str | None = None
+        self, *, happened: str | None = None, as_of: str | None = None,
+        known_at: str | None = None, limit: int = 50, after: str | None = None
     ) -> overview.Timeline:  # fmt: skip
-        """Return a page of what was valid (`as_of`) or believed (`known_at`) at a time, and what
-        was stored by day."""
+        """Return a page of what was valid (`as_of`) or believed (`known_at`) at a time, and how
+        much was stored by day; or of what `happened` until then, and how much happened by day."""
         return overview.timeline(
-            self._reading(), as_of=as_of, known_at=known_at, limit=limit, after=after
+            self._reading(),
+            happened=happened,
+            as_of=as_of,
+            known_at=known_at,
+            limit=limit,
+            after=after,
         )
 
     def picture(
@@ -72,6 +77,10 @@ class Overview(Handle):
         """Return linked memories as nodes and edges, at most `limit` nodes; with `seed`, those
         around a memory."""
         return overview.picture(self._reading(), seed=seed, limit=limit, depth=depth)
+
+    def visible_count(self, *, any_agent: bool) -> overview.Visible:
+        """Return how many memories the user has, and how many of them the reader can see."""
+        return overview.visible_count(self._reading(), any_agent=any_agent)
 
     def prepare_search(self) -> None:
         """Build the search index of the reader, so that the first search does not have to."""

@@ -111,9 +111,12 @@ class Store(Protocol):
     write of any process changes: equal values mean that nothing was written in between. **get**
     returns the rows with these ids that exist, in the order of the ids.
 
-    **find**, **count** and **ids** read one kind. **find** returns the newest rows first (by
-    creation time, partition, number and id), at most `limit`, and continues after the row `after`.
-    **ids** returns the ids of the matching rows in any order, without reading more.
+    **find**, **count**, **ids** and **tally** read one kind. **find** returns the newest rows first
+    (by creation time, partition, number and id), at most `limit`, and continues after the row
+    `after`. **ids** returns the ids of the matching rows in any order, without reading more.
+    **tally** returns how many of the matching rows have each value of a text column, of several
+    columns the first that has one, or each beginning of it of `length` characters; None stands for
+    no value.
 
     **nearest** ranks by cosine similarity (1 is the same direction) among vectors of the same model
     and dimension. A passage stands for the row that it refers to; that row is returned once, with
@@ -161,6 +164,14 @@ class Store(Protocol):
     ) -> list[Row]: ...
     def count(self, kind: Kind, where: Where = ANYTHING) -> int: ...
     def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]: ...
+    def tally(
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
+    ) -> dict[str | None, int]: ...
     def changes(self, partition: str, since: str | None = None) -> Changes: ...
     def nearest(
         self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int

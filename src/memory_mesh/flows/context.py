@@ -21,6 +21,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
 from memory_mesh.core.model import (
+    ANYTHING,
     BY_NAME,
     CONTENTS,
     Head,
@@ -33,11 +34,13 @@ from memory_mesh.core.model import (
     Row,
     SearchResult,
     Status,
+    UserCount,
     Vector,
     Where,
     all_of,
     equals,
     fault,
+    of_user,
     partitions,
     visible,
     visible_to,
@@ -503,6 +506,19 @@ def count_by_status(context: Context) -> dict[str, int]:
         return {}
     counts = {status.value: count_visible(context, equals("status", status)) for status in Status}
     return {status: count for status, count in counts.items() if count}
+
+
+def count_by_user(context: Context) -> list[UserCount]:
+    """Return the users of the store with the number of their memories, of every agent and status,
+    most first. A reader of one user or project gets only what is its own."""
+    reader = context.reader
+    is_bound = reader.user_id is not None or reader.only_project
+    only = of_user(reader) if is_bound else ANYTHING
+    counts = [
+        UserCount(user_id=user, memories=memories)
+        for user, memories in context.store.tally(Kind.MEMORY, ["user_id"], only).items()
+    ]
+    return sorted(counts, key=lambda one: (-one.memories, one.user_id or ""))
 
 
 def count_visible(context: Context, *conditions: Where) -> int:

@@ -5,7 +5,7 @@ import json
 import re
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -358,6 +358,17 @@ def number_of(value: object, maximum: float = 1) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= maximum:
         return None
     return float(value)
+
+
+def values_of(rows: Iterable[Row], columns: Sequence[str]) -> list[list[Value]]:
+    return [[row.value(name) for name in columns] for row in rows]
+
+
+def tallied(rows: Iterable[Sequence[Value]], length: int | None) -> dict[str | None, int]:
+    """Return how often each text, or its beginning, is the first text of a row; None stands for
+    rows without one."""
+    texts = (next((value for value in row if isinstance(value, str)), None) for row in rows)
+    return dict(Counter(text if text is None else text[:length] for text in texts))
 
 
 def count_of(value: object) -> int:

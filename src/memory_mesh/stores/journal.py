@@ -126,6 +126,9 @@ class State(Protocol):
     ) -> list[Row]: ...
     def count(self, kind: Kind, where: Where) -> int: ...
     def ids(self, kind: Kind, where: Where) -> list[str]: ...
+    def tally(
+        self, kind: Kind, columns: Sequence[str], where: Where, *, length: int | None
+    ) -> dict[str | None, int]: ...
     def changes(self, partition: str, since: str | None) -> Changes: ...
     def nearest(self, kind: Kind, vector: Vector, where: Where, *, limit: int) -> list[Hit]: ...
     def matching(
@@ -231,6 +234,16 @@ class JournalStore(ABC, Generic[S]):
 
     def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
         return self._reading(lambda state: state.ids(kind, where))
+
+    def tally(
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
+    ) -> dict[str | None, int]:
+        return self._reading(lambda state: state.tally(kind, columns, where, length=length))
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
         return self._reading(lambda state: state.changes(partition, since))

@@ -116,6 +116,16 @@ class RamStore(MoveLog):
     def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
         return [row.id for row in self._all(kind, where)]
 
+    def tally(
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
+    ) -> dict[str | None, int]:
+        return base.tallied(base.values_of(self._all(kind, where), columns), length)
+
     def changes(self, partition: str, since: str | None = None) -> Changes:
         with self._lock:
             self._check_open()

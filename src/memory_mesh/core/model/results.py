@@ -26,6 +26,14 @@ class Extraction(ShortRepr):
     repeated: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserCount:
+    """A user of a store, and the number of its memories."""
+
+    user_id: str | None  # None: memories without a user
+    memories: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BackedUp(ShortRepr):
     """A copy of a store's file, and its size."""

@@ -4,10 +4,10 @@ Everything is counted by the store, and no text is read for it. Of texts, at mos
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TypeVar
 
 from memory_mesh.core.errors import whole_number
@@ -17,10 +17,12 @@ from memory_mesh.core.model import (
     Block,
     Compare,
     In,
+    IsNull,
     Kind,
     Link,
     Memory,
     MemoryType,
+    Or,
     Row,
     Status,
     Where,
@@ -28,6 +30,7 @@ from memory_mesh.core.model import (
     equals,
     in_project,
     iso,
+    of_user,
     partitions,
     valid_in,
     visible_to,
@@ -50,12 +53,13 @@ from memory_mesh.flows.search.reads import get_all
 
 MAX_BARS = 120  # days, or groups of days
 _TRUST_OF = 1_000  # memories whose trust is read: the newest
-_FIRST_DAY = date(1970, 1, 1)
 _MAX_LINKS = 1_000  # links of a picture of everything: the newest
 _MAX_STEP = 2_500  # links of one step around a memory
 _MAX_CIRCLES = 200  # groups of a picture: more cannot be read
 _MAX_NODES = 2_000
 _MAX_DEPTH = 6
+_MAX_NEAR = 300  # memories that are linked by session and similarity, which is computed
+_MAX_ALIKE, _ALIKE = 2, 0.5  # links of one memory to similar ones, and the lowest cosine
 _MAX_GROUP = 60  # memories that become one node
 _MAX_READ = 5_000  # rows that one page of an earlier time looks at
 _PAGE = 500
@@ -70,7 +74,7 @@ View = TypeVar("View")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
-    """How many memories were stored by day, or by groups of `step` days."""
+    """How many memories there are by day, or by groups of `step` days."""
 
     counts: Sequence[tuple[str, int]] = ()  # the first day of each group
     step: int = 1
@@ -124,7 +128,7 @@ def _numbers(context: Context) -> Numbers:
     by_type["other"] = total - sum(by_type.values())
     trust, trust_of = _trust(context)
     return Numbers(
-        days=_days(context),
+        days=_days(context, _HAPPENED),
         by_status={status: number for status, number in by_status.items() if number},
         by_type={type_: number for type_, number in by_type.items() if number},
         trust=trust,
@@ -145,32 +149,33 @@ def _trust(context: Context) -> tuple[list[int], int]:
     )
     memories = [Memory.of(row) for row in islice(paged(context, Kind.MEMORY, condition), _TRUST_OF)]
     known = [trust.value for trust in trusts(context, memories).values()]
-    counts = Counter(min(9, int(trust * 10)) for trust in known)
+    counts = Counter(min(9, round(trust * 100) // 10) for trust in known)  # as pages show it
     return [counts[at] for at in range(10)], len(known)
 
 
-def _days(context: Context, until: str | None = None) -> Days:
+_HAPPENED = ("event_time", "created_at")  # the first that a memory has is its date
+_STORED = ("created_at",)
+
+
+def _by_day(context: Context, dated: Sequence[str], *conditions: Where) -> dict[str, int]:
+    """Count the memories that the reader can see by the day of the first of these times."""
+    seen = all_of(visible_to(context.reader), in_project(context.reader.project), *conditions)
+    counts = context.store.tally(Kind.MEMORY, dated, seen, length=len("2026-01-01"))
+    return {day: number for day, number in counts.items() if day is not None}
+
+
+def _days(context: Context, dated: Sequence[str]) -> Days:
     """Count the memories of each day, or of at most `MAX_BARS` groups of days."""
-    stored = ANYTHING if until is None else readable.stored_by(until)
-    seen = all_of(visible_to(context.reader), in_project(context.reader.project), stored)
-    newest = context.store.find(Kind.MEMORY, seen, limit=1)
-    if not newest:
+    counts = _by_day(context, dated)
+    if not counts:
         return Days()
-    last = date.fromisoformat(newest[0].created_at[:10])
-    first = _first_day(context, last)
-    step = -(-((last - first).days + 1) // MAX_BARS)
-    starts = [
-        first + timedelta(days=step * at) for at in range(-(-((last - first).days + 1) // step))
-    ]
-    counts = [
-        (
-            start.isoformat(),
-            _stored(context, stored, *_between(start, start + timedelta(days=step))),
-        )
-        for start in starts
-    ]
+    first, last = (date.fromisoformat(day) for day in (min(counts), max(counts)))
+    step, groups = -(-((last - first).days + 1) // MAX_BARS), Counter[date]()
+    for day, number in counts.items():
+        place = (date.fromisoformat(day) - first).days // step
+        groups[first + timedelta(days=place * step)] += number
     return Days(
-        counts=[one for one in counts if one[1]],
+        counts=[(start.isoformat(), number) for start, number in sorted(groups.items())],
         step=step,
         first=first.isoformat(),
         last=last.isoformat(),
@@ -188,25 +193,24 @@ def _stored(context: Context, *times: Where) -> int:
     return sum(context.store.count(Kind.MEMORY, all_of(part, *times)) for part in parts)
 
 
-def _between(start: date, end: date) -> tuple[Where, Where]:
-    return Compare("created_at", ">=", _midnight(start)), Compare("created_at", "<", _midnight(end))
+# --- users ---
 
 
-def _midnight(day: date) -> str:
-    return f"{day.isoformat()}T00:00:00.000Z"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visible:
+    """How many memories the user of a reader has, and how many of them the reader can see."""
+
+    of_user: int
+    shown: int  # in its project
 
 
-def _first_day(context: Context, last: date) -> date:
-    """Return the day of the oldest memory. Stores read the newest first, so the day is found by
-    halves."""
-    low, high = _FIRST_DAY, last
-    while low < high:
-        middle = low + (high - low) // 2
-        if _stored(context, Compare("created_at", "<", _midnight(middle + timedelta(days=1)))):
-            high = middle
-        else:
-            low = middle + timedelta(days=1)
-    return low
+def visible_count(context: Context, *, any_agent: bool) -> Visible:
+    """Count the memories of the reader's user; without `any_agent` only those that it can see."""
+    shown = _count(context)
+    condition = of_user(context.reader)
+    return Visible(
+        of_user=context.store.count(Kind.MEMORY, condition) if any_agent else shown, shown=shown
+    )
 
 
 # --- the timeline ---
@@ -223,14 +227,16 @@ class Timeline:
 
 
 def timeline(
-    context: Context, *, as_of: object = None, known_at: object = None, limit: object = 50,
-    after: str | None = None
+    context: Context, *, happened: object = None, as_of: object = None, known_at: object = None,
+    limit: object = 50, after: str | None = None
 ) -> Timeline:  # fmt: skip
     """Return a page of the memories that were valid (`as_of`) or believed (`known_at`) at a
-    time, newest first."""
+    time, newest first; or of those that `happened` until then, the latest first."""
     most = whole_number("limit", limit, max_=_PAGE)
     at, known = readable.read_time("as_of", as_of), readable.read_known_at(context, known_at)
-    days = _kept(context, ("days", context.reader), lambda: _days(context))
+    if happened is not None:
+        return _happened(context, readable.read_time("happened", happened) or "", most)
+    days = _kept(context, ("days", context.reader), lambda: _days(context, _STORED))
     where, statuses = readable.narrowed(at, ANYTHING, (Status.ACTIVE,))
     if known is None:
         memories = get_all(context, limit=most, where=where, statuses=statuses, after=after)
@@ -246,6 +252,40 @@ def timeline(
     return Timeline(
         days=days, count=_stored(context, readable.stored_by(known)), memories=memories, next=last
     )
+
+
+def _happened(context: Context, until: str, limit: int) -> Timeline:
+    """Return the memories whose date is the latest until a time. Stores have no order by that
+    date, so the days that have enough memories are found first."""
+    reader, active = context.reader, equals("status", Status.ACTIVE)
+    days = _kept(context, ("days that happened", reader), lambda: _days(context, _HAPPENED))
+    by_day = _kept(context, ("dates", reader), lambda: _by_day(context, _HAPPENED, active))
+    first, enough = until, 0
+    for day in sorted((day for day in by_day if day <= until[:10]), reverse=True):
+        first, enough = day, enough + by_day[day]
+        if enough >= limit:
+            break
+    found = get_all(context, limit=_PAGE, where=_dated(first, until))
+    memories = sorted(found, key=lambda one: (date_of(one), one.created_at, one.id), reverse=True)
+    return Timeline(
+        days=days,
+        count=sum(number for day, number in by_day.items() if day <= until[:10]),
+        memories=memories[:limit],
+    )
+
+
+def _dated(first: str, last: str) -> Where:
+    """Return the condition that the date of a memory is between two times."""
+
+    def within(name: str) -> Where:
+        return all_of(Compare(name, ">=", first), Compare(name, "<=", last))
+
+    return Or((within("event_time"), all_of(IsNull("event_time"), within("created_at"))))
+
+
+def date_of(memory: Memory) -> str:
+    """Return the date of a memory: when it happened, or else when it was stored."""
+    return memory.event_time or memory.created_at
 
 
 def _known(
@@ -330,7 +370,56 @@ def _picture(context: Context, seed: str | None, limit: int, depth: int) -> Pict
         if one.ref in memories and one.target in memories
     ]
     newest = _MAX_LINKS if seed is None and len(links) == _MAX_LINKS else None
+    room = min(limit, _MAX_NEAR) - len(memories)
+    if newest is None and room > 0:
+        near = _near(context, None if seed is None else memories[seed], room)
+        memories |= {one.id: one for one in near}
+        known = {frozenset((one.source, one.target)) for one in edges}
+        for edge in (*_sessions(near), *_alike(near)):
+            if (ends := frozenset((edge.source, edge.target))) not in known:
+                known.add(ends)
+                edges.append(edge)
     return replace(_drawn(memories, edges, limit, first=seed), newest=newest)
+
+
+def _near(context: Context, seed: Memory | None, limit: int) -> list[Memory]:
+    """Return the newest memories; around a memory those of its session."""
+    if seed is None:
+        return get_all(context, limit=limit)
+    if seed.session_id is None:
+        return [seed]
+    return get_all(context, limit=limit, where=equals("session_id", seed.session_id))
+
+
+def _sessions(memories: Iterable[Memory]) -> Iterator[Edge]:
+    """Yield an edge from each memory of a session to the next one."""
+    sessions: dict[tuple[str, str | None], list[Memory]] = defaultdict(list)
+    for memory in memories:
+        if memory.session_id is not None:
+            sessions[memory.session_id, memory.project].append(memory)
+    for session in sessions.values():
+        ordered = sorted(session, key=lambda one: (one.turn or 0, date_of(one), one.number))
+        for one, other in pairwise(ordered):
+            yield Edge(one.id, other.id, "session", None)
+
+
+def _alike(memories: Iterable[Memory]) -> Iterator[Edge]:
+    """Yield edges from each memory to those that are most similar to it."""
+    by_model: dict[tuple[str, int], list[Memory]] = defaultdict(list)
+    for memory in memories:
+        if memory.vector:
+            by_model[memory.vector.model, memory.vector.dimension].append(memory)
+    for same in by_model.values():
+        import numpy as np  # only similar memories need it
+
+        rows = np.array([np.frombuffer(one.vector.data, np.float32) for one in same if one.vector])
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        cosines = rows @ rows.T
+        np.fill_diagonal(cosines, 0)
+        for at, others in enumerate(np.argsort(-cosines)[:, :_MAX_ALIKE]):
+            for other in others:
+                if cosines[at, other] >= _ALIKE:
+                    yield Edge(same[at].id, same[other].id, "similar", float(cosines[at, other]))
 
 
 def _around(context: Context, start: Memory, depth: int) -> tuple[dict[str, Memory], list[Link]]:

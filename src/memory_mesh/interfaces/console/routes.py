@@ -21,13 +21,13 @@ from memory_mesh.api.aio import to_thread
 from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.api.overview import Overview, overview_of
 from memory_mesh.core.errors import AccessDenied, InvalidInput, NotFound, TokenInvalid, shown
-from memory_mesh.core.model import Memory
+from memory_mesh.core.model import Memory, UserCount
 from memory_mesh.flows.search import overview as _loaded  # noqa: F401  (with the server, so that the first page need not wait for it)
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import Extent
 from memory_mesh.interfaces.render.output import RESULTS, Answer, to_json
 from memory_mesh.interfaces.rest import requests
-from memory_mesh.interfaces.rest.access import Caller, caller_in, cookie_name
+from memory_mesh.interfaces.rest.access import Caller, caller_in, cookie_name, is_name
 from memory_mesh.interfaces.rest.server import Server, client_of
 
 _INDEX = "index.html"
@@ -156,6 +156,7 @@ def _described(server: Server, caller: Caller, csrf: str) -> dict[str, object]:
         "agent": (token and token.agent_id) or reader.agent_id,
         "project": (token and token.project) or reader.project,
         "read_only": bool(token and token.read_only) or overview.is_read_only(),
+        "may_switch": _may_switch(server, caller),
         "extent": caller.extent(server.mesh).name.lower(),
         "csrf": csrf,
         "version": memory_mesh.__version__,
@@ -196,13 +197,15 @@ _SEARCHES = (
     "/v1/context",
 )
 _MAX_DIGITS = 9
+_MAX_USERS = 200
 
 
 class _Asked(NamedTuple):
-    """What a page is read with: the server, the mesh and the overview of the caller, and how far
+    """What a page is read with: the server, the caller with its mesh and overview, and how far
     the caller may reach."""
 
     server: Server
+    caller: Caller
     mesh: Mesh
     overview: Overview
     extent: Extent
@@ -214,7 +217,7 @@ async def _read_page(server: Server, name: str, request: Request) -> Response:
     mesh, extent = caller.mesh(server.mesh, request.headers), caller.extent(server.mesh)
     arguments = _arguments(request, known)
     data = await to_thread(
-        lambda: page(_Asked(server, mesh, overview_of(mesh), extent), **arguments)
+        lambda: page(_Asked(server, caller, mesh, overview_of(mesh), extent), **arguments)
     )
     return _json(remote.data_of(Answer(text="", data=data)))
 
@@ -255,9 +258,32 @@ def _numbers(asked: _Asked) -> Data:
     return data
 
 
+def _users(asked: _Asked) -> Data:
+    """Answer whose memories there are, as far as the caller may know it."""
+    every, user = _may_switch(asked.server, asked.caller), asked.mesh.reader.user_id
+    found = asked.overview.visible_count(any_agent=asked.extent >= Extent.USER)
+    counts = (
+        asked.server.mesh.users() if every else [UserCount(user_id=user, memories=found.of_user)]
+    )
+    return {
+        RESULTS: [
+            {**asdict(one), "readable": one.user_id is None or is_name(one.user_id)}
+            for one in counts[:_MAX_USERS]
+        ],
+        "users": len(counts), "memories": sum(one.memories for one in counts), "every": every,
+        "user": user, "of_user": found.of_user, "visible": found.shown,
+    }  # fmt: skip
+
+
+def _may_switch(server: Server, caller: Caller) -> bool:
+    """Return whether the caller may read as any user: neither its token nor the server is of
+    one."""
+    return caller.token is None and server.mesh.reader.user_id is None
+
+
 def _timeline(asked: _Asked, **arguments: Any) -> Data:
     found = asked.overview.timeline(**arguments)
-    shown_columns = ("created_at", "valid_from", "valid_until")
+    shown_columns = ("valid_from", "valid_until")
     memories = [
         {**brief, **{name: getattr(one, name) for name in shown_columns}}
         for one, brief in zip(
@@ -361,6 +387,9 @@ def _brief(asked: _Asked, memories: Sequence[Memory], known_at: str | None = Non
             "kind": one.memory_type,
             "status": one.status,
             "trust": trust[one.id],
+            "created_at": one.created_at,
+            "event_time": one.event_time,
+            "session": one.session_id,
         }
         for one in memories
     ]
@@ -369,7 +398,11 @@ def _brief(asked: _Asked, memories: Sequence[Memory], known_at: str | None = Non
 # Each page, and the types of its arguments.
 _PAGES: dict[str, tuple[Callable[..., Data], dict[str, type]]] = {
     "numbers": (_numbers, {}),
-    "timeline": (_timeline, {"as_of": str, "known_at": str, "limit": int, "after": str}),
+    "timeline": (
+        _timeline,
+        {"happened": str, "as_of": str, "known_at": str, "limit": int, "after": str},
+    ),
+    "users": (_users, {}),
     "graph": (_graph, {"seed": str, "limit": int, "depth": int}),
     "memory": (_memory, {"id": str}),
     "erase-preview": (_erase_preview, {"id": str}),

@@ -534,6 +534,17 @@ def stats(counts: MemoryStats, call: Call) -> Answer:
     return answer(f"Total Memories: {counts.total_memories}", data, lines)
 
 
+users = view(
+    lambda found: (
+        f"{counted(sum(one.memories for one in found), 'memory')} of {counted(len(found), 'user')}"
+    ),
+    columns={
+        "user": lambda one: "without a user" if one.user_id is None else one_line(one.user_id),
+        "memories": "{memories}",
+    },
+)
+
+
 def _models_title(checks: Sequence[Checked]) -> str:
     failed = sum(not check.ok for check in checks)
     return f"{failed} of the models gave no answer" if failed else "Every model that is set answers"

@@ -206,6 +206,11 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
+def is_name(value: str) -> bool:
+    """Return whether a header may name a part of the scope so."""
+    return bool(value.strip()) and len(value) <= _MAX_NAME and value.isprintable()
+
+
 def _header(headers: Headers, name: str) -> str | None:
     values = headers.getlist(name)
     if len(values) > 1:
@@ -216,7 +221,7 @@ def _header(headers: Headers, name: str) -> str | None:
         value = values[0].encode("latin-1").decode("utf-8")
     except UnicodeError:
         value = ""
-    if not value.strip() or len(value) > _MAX_NAME or not value.isprintable():
+    if not is_name(value):
         raise AccessDenied(
             f"the header {name} is {shown(values[0])}",
             expected=f"a name of at most {_MAX_NAME} characters",

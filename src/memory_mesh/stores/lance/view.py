@@ -34,7 +34,16 @@ from memory_mesh.core.model import (
 )  # fmt: skip
 from memory_mesh.core.ports import Step
 from memory_mesh.core.search.lexical import best_cosines, keyword_scores
-from memory_mesh.stores.base import Change, MoveLog, Moves, Stored, copy_row, moves_since
+from memory_mesh.stores.base import (
+    Change,
+    MoveLog,
+    Moves,
+    Stored,
+    copy_row,
+    moves_since,
+    tallied,
+    values_of,
+)
 from memory_mesh.stores.files import sync
 from memory_mesh.stores.journal import append
 from memory_mesh.stores.lance import journal, tables
@@ -199,6 +208,16 @@ class View(MoveLog):
     def ids(self, kind: Kind, where: Where) -> list[str]:
         at, changed = self._select(kind, where)
         return [*self.frame(table_of(kind)).ids(at), *(row.id for row in changed)]
+
+    def tally(
+        self, kind: Kind, columns: Sequence[str], where: Where, *, length: int | None
+    ) -> dict[str | None, int]:
+        at, changed = self._select(kind, where)
+        table, frame = table_of(kind), self.frame(table_of(kind))
+        if set(columns) <= set(table.fields):
+            stored = frame.values(at, *map(table.physical, columns))
+            return tallied([*stored, *values_of(changed, columns)], length)
+        return tallied(values_of([*frame.read(at), *changed], columns), length)
 
     def nearest(self, kind: Kind, vector: Vector, where: Where, *, limit: int) -> list[Hit]:
         if kind not in WITH_VECTOR:

@@ -345,6 +345,23 @@ class FunctionStore(ABC):
     def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
         return list(self._call("mesh_ids", _about(kind, where), []))
 
+    def tally(
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
+    ) -> dict[str | None, int]:
+        payload = {
+            **_about(kind, where),
+            "columns": columns,
+            "length": length,
+            "by_segment": kind is Kind.MEMORY and {*columns} <= {*COLUMNS} and is_by_segment(where),
+        }
+        found: list[tuple[str | None, int]] = self._call("mesh_tally", payload, None) or []
+        return dict(found)
+
     def changes(self, partition: str, since: str | None = None) -> Changes:
         state = self._state(partition, version_in(since))
         now = mark_of(state["version"] or 0, state["nonce"] or "")

@@ -445,11 +445,15 @@ def condition_on(kind: Kind, where: Where) -> Sql:
 
 @cache
 def _compiler(kind: Kind) -> Compiler:
-    """Return the compiler of conditions on a kind. A field that the kind lacks is NULL in every
-    row."""
+    """Return the compiler of conditions on a kind."""
+    return Compiler({**_columns(kind), "kind": f"'{kind}'"}.__getitem__)
+
+
+@cache
+def _columns(kind: Kind) -> dict[str, str]:
+    """Return the SQL expression of each field. One that the kind lacks is NULL in every row."""
     table, known = table_of(kind), {*BASE, *(column.name for column in fields_of(kind))}
-    columns = {name: table.expression(name) if name in known else "NULL" for name in BY_NAME}
-    return Compiler({**columns, "kind": f"'{kind}'"}.__getitem__)
+    return {name: table.expression(name) if name in known else "NULL" for name in BY_NAME}
 
 
 def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> Sql:
@@ -475,6 +479,17 @@ def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> S
     # Around the limit: what blocks and usage add is read only for the rows that are returned.
     inner = f"{text} {order}{limited}" if limited else text
     return Sql(f"SELECT {reading_of(kind).columns} FROM ({inner}) AS memories {order}", params)
+
+
+def tally_of(kind: Kind, columns: Sequence[str], where: Where, length: int | None) -> Sql:
+    """Build the query of `tally`."""
+    condition = condition_on(kind, where)
+    value = f"coalesce({', '.join(_columns(kind)[name] for name in columns)}, NULL)"
+    value = value if length is None else f"substr({value}, 1, {int(length)})"
+    return Sql(
+        f"SELECT {value}, count(*) FROM {table_of(kind).name} WHERE {condition.text} GROUP BY 1",
+        condition.params,
+    )
 
 
 def with_ids(kind: Kind, ids: Sequence[str]) -> Sql:

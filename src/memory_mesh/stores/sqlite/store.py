@@ -61,7 +61,14 @@ from memory_mesh.stores.sqlite.opening import (
     transaction,
     translated,
 )
-from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, page, with_ids
+from memory_mesh.stores.sqlite.queries import (
+    condition_on,
+    documents_of,
+    near,
+    page,
+    tally_of,
+    with_ids,
+)
 from memory_mesh.system import release_memory
 
 # Freeing bytes rewrites the file. Larger files are rewritten by `compact` only, so that opening and
@@ -202,6 +209,18 @@ class SqliteStore:
 
     def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
         return self._select("id", kind, where)
+
+    def tally(
+        self,
+        kind: Kind,
+        columns: Sequence[str],
+        where: Where = ANYTHING,
+        *,
+        length: int | None = None,
+    ) -> dict[str | None, int]:
+        query = tally_of(kind, columns, where, length)
+        with self._listing() as connection:
+            return dict(connection.execute(query.text, query.params).fetchall())
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
         with self._use() as connection:

@@ -50,7 +50,7 @@ from memory_mesh.testing.rows import (
 
 
 class FindsInOrder(Subject):
-    """`find`, `ids` and `count`."""
+    """`find`, `ids`, `count` and `tally`."""
 
     @pytest.mark.parametrize(
         ("given", "order"),
@@ -213,6 +213,46 @@ class FindsInOrder(Subject):
         assert store.count(kind, Compare("id", "=", "a")) == 1
         assert sorted(store.ids(kind)) == ["a", "b"]
         assert store.ids(kind, Compare("id", "=", "a")) == ["a"]
+        assert store.tally(kind, ["partition"]) == {"a": 1, "b": 1}
+
+    def test_the_values_of_a_column_are_counted_as_far_as_the_condition_lets_through(
+        self, store: Store
+    ) -> None:
+        assert store.tally(Kind.MEMORY, ["user_id"]) == {}
+        users = ["ana", "ana", "Ana", "änne", "", None]
+        store.apply(
+            [
+                memory(f"m{at}", user_id=user, status="active" if at else "archived")
+                for at, user in enumerate(users)
+            ]
+        )
+        expected = {"ana": 2, "Ana": 1, "änne": 1, "": 1, None: 1}
+        assert store.tally(Kind.MEMORY, ["user_id"]) == expected
+        active = Compare("status", "=", "active")
+        assert store.tally(Kind.MEMORY, ["user_id"], active) == {**expected, "ana": 1}
+        assert store.tally(Kind.MEMORY, ["user_id"], Compare("id", ">", "m1"), length=1) == {
+            "A": 1, "ä": 1, "": 1, None: 1
+        }  # fmt: skip
+        store.apply([memory("m1", user_id="bea", revision=2, replaces=1)])
+        store.apply(deletes=[Key(Kind.MEMORY, "m3")])
+        assert store.tally(Kind.MEMORY, ["user_id"]) == {
+            "ana": 1,
+            "bea": 1,
+            "Ana": 1,
+            "": 1,
+            None: 1,
+        }
+
+    def test_the_beginnings_of_times_are_counted(self, store: Store) -> None:
+        times = ["2026-01-31T23:00:00.000Z", "2026-02-01T00:00:00.000Z", None]
+        store.apply([memory(f"m{at}", ms=at, event_time=one) for at, one in enumerate(times)])
+        months = store.tally(Kind.MEMORY, ["event_time"], within("p"), length=7)
+        assert months == {"2026-01": 1, "2026-02": 1, None: 1}
+        store.apply([replace(plain(Kind.USAGE), fields={"last_accessed": times[0]})])
+        assert store.tally(Kind.USAGE, ["last_accessed", "ref"], length=7) == {"2026-01": 1}
+        assert store.tally(Kind.MEMORY, ["created_at"], length=10) == {"2026-01-01": 3}
+        days = store.tally(Kind.MEMORY, ["event_time", "created_at"], length=10)
+        assert days == {"2026-01-31": 1, "2026-02-01": 1, "2026-01-01": 1}
 
     def test_pages_of_several_partitions_come_in_one_order(self, store: Store) -> None:
         """The usual query: active rows of two partitions, one of them named twice."""
@@ -469,6 +509,7 @@ USES: dict[str, Callable[[Store], object]] = {
     "find": lambda store: store.find(Kind.MEMORY),
     "count": lambda store: store.count(Kind.MEMORY),
     "ids": lambda store: store.ids(Kind.MEMORY),
+    "tally": lambda store: store.tally(Kind.MEMORY, ["user_id"]),
     "changes": lambda store: store.changes("p"),
     "nearest": lambda store: store.nearest(Kind.MEMORY, query(1, 0), limit=1),
     "matching": lambda store: store.matching(["word"], within("p"), limit=1),

@@ -8,11 +8,11 @@ export class Problem extends Error {
   }
 }
 
-/** Events for the frame of the page: `connection` (detail: whether the server answers) and `login` (the session ended). */
+/** Events for the frame of the page: `connection` (detail: whether the server answers), `login` (the session ended) and `reader` (another one was chosen). */
 export const events = new EventTarget();
 
 const LONGEST_URL = 4000;
-const scope = { agent: "", project: "" };
+const scope = { user: remembered(), agent: "", project: "" };
 let csrf = "";
 let connected = true;
 
@@ -36,11 +36,27 @@ export const login = async (secret) => remember(await send("/console/login", { m
 
 export const logout = async () => send("/console/logout", { method: "POST", body: {}, again: false });
 
-/** Read as this agent, or within this project: the headers of every later request. */
-export const readAs = (names) => Object.assign(scope, names);
+/** Read as this user or agent, or within this project: the headers of every later request. The user stays until the tab is closed. */
+export function readAs(names) {
+  Object.assign(scope, names);
+  try { sessionStorage.setItem("user", scope.user); } catch { /* a browser may refuse to store; the choice holds until the page is closed */ }
+  events.dispatchEvent(new CustomEvent("reader"));
+}
+
+/** As whom the pages read: {user, agent, project}; "" is whatever the session may see. */
+export const reader = () => ({ ...scope });
+
+function remembered() {
+  try {
+    return sessionStorage.getItem("user") || "";
+  } catch {
+    return "";
+  }
+}
 
 function remember(session) {
   csrf = session.csrf || "";
+  if (!session.may_switch) scope.user = "";
   return session;
 }
 
@@ -55,8 +71,8 @@ function query(args) {
 function headers(body) {
   const given = { Accept: "application/json" };
   if (body) Object.assign(given, { "Content-Type": "application/json", "X-CSRF-Token": csrf });
-  if (scope.agent) given["Memory-Agent"] = scope.agent;
-  if (scope.project) given["Memory-Project"] = scope.project;
+  // A header has bytes, and a name is sent as UTF-8.
+  for (const [name, value] of Object.entries(scope)) if (value) given[`Memory-${name}`] = String.fromCharCode(...new TextEncoder().encode(value));
   return given;
 }
 

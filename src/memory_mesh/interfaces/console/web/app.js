@@ -1,6 +1,7 @@
 // The frame of the console: pages and navigation, keys, theme, session and messages.
-import { events, login, logout, readAs, session as readSession } from "./api.js";
+import { events, login, logout, readAs, reader, session as readSession } from "./api.js";
 import { Button, Component, Field, ProblemBox, Session, Title, currentRoute, html, navigate, render, typing, useEffect, useLayoutEffect, useRef, useRoute, useState, visible } from "./ui.js";
+import { UserSwitch } from "./users.js";
 
 // `key` is the second key after g. `needs` names the smallest extent of a token that may read the page.
 const PAGES = [
@@ -15,6 +16,7 @@ const PAGES = [
   { path: "captures", title: "Captures", key: "c", group: "Intake", icon: "M10 3v9m0 0l-4-4m4 4l4-4M4 16h12", load: () => import("./pages/captures.js") },
   { path: "junk", title: "Junk", key: "j", group: "Intake", icon: "M4 6h12M8 6V4h4v2M6 6l1 11h6l1-11", load: () => import("./pages/junk.js") },
   { path: "time", title: "Time", key: "i", group: "Whole store", icon: "M10 3a7 7 0 100 14 7 7 0 000-14zM10 6v4l3 2", load: () => import("./pages/time.js") },
+  { path: "changes", title: "Changes", key: "w", group: "Whole store", icon: "M4 6h9m0 0l-3-3m3 3l-3 3M16 14H7m0 0l3-3m-3 3l3 3", load: () => import("./pages/changes.js") },
   { path: "graph", title: "Graph", key: "g", needs: "user", group: "Whole store", icon: "M5 5l10 4M5 5l4 10M15 9l-6 6M5 3.5a1.5 1.5 0 100 3 1.5 1.5 0 000-3zM15 7.5a1.5 1.5 0 100 3 1.5 1.5 0 000-3zM9 13.5a1.5 1.5 0 100 3 1.5 1.5 0 000-3z", load: () => import("./pages/graph.js") },
   { path: "audit", title: "Audit", key: "a", needs: "server", group: "Whole store", icon: "M10 2l6 3v5c0 4-3 6-6 8-3-2-6-4-6-8V5zM7 10l2 2 4-4", load: () => import("./pages/audit.js") },
   { path: "numbers", title: "Numbers", key: "u", group: "Whole store", icon: "M4 16V9m4 7V4m4 12v-5m4 5V7", load: () => import("./pages/numbers.js") },
@@ -74,8 +76,13 @@ function Frame({ session, setSession }) {
   useKeys(() => setHelp(true));
   useEffect(() => {
     const show = () => setEnded(true);
+    const changed = () => setTurn((count) => count + 1);
     events.addEventListener("login", show);
-    return () => events.removeEventListener("login", show);
+    events.addEventListener("reader", changed);
+    return () => {
+      events.removeEventListener("login", show);
+      events.removeEventListener("reader", changed);
+    };
   }, []);
   useEffect(() => {
     setMenu(false);
@@ -95,8 +102,9 @@ function Frame({ session, setSession }) {
     </header>
     <div class="body">
       <nav id="navigation" class=${menu ? "open" : ""} aria-label="Pages">
+        ${session.may_switch && html`<${UserSwitch} turn=${turn} />`}
         <${Navigation} current=${page} session=${session} />
-        <${Who} session=${session} leave=${leave} help=${() => setHelp(true)} changed=${() => setTurn(turn + 1)} />
+        <${Who} session=${session} leave=${leave} help=${() => setHelp(true)} />
       </nav>
       <main id="content">
         <${Connection} />
@@ -116,13 +124,12 @@ function Navigation({ current, session }) {
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d=${page.icon} /></svg>${page.title}</a></li>`)}</ul></div>`);
 }
 
-/** Who is logged in, and as which agent and in which project the pages are read. */
-function Who({ session, leave, help, changed }) {
-  const [names, setNames] = useState({ agent: "", project: "" });
+/** Who is logged in, and as whom the pages are read. */
+function Who({ session, leave, help }) {
+  const [names, setNames] = useState(() => reader());
   const change = (event) => {
     event.preventDefault();
-    readAs(names);
-    changed();
+    readAs({ ...names, user: reader().user });
   };
   const field = (name) => html`<${Field} label=${name === "agent" ? "Agent" : "Project"}><input value=${names[name]} placeholder=${session[name] || "all that you may see"}
     onInput=${(event) => setNames({ ...names, [name]: event.target.value })} /></${Field}>`;

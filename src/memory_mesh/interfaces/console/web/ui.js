@@ -72,17 +72,17 @@ export function useLoad(fn, deps = []) {
 export function Loaded({ of, children }) {
   const view = [children].flat()[0];
   return html`
-    ${of.problem && html`<${ProblemBox} problem=${of.problem} again=${of.again} />`}
+    ${of.problem && html`<${ProblemBox} problem=${of.problem} again=${of.again} busy=${of.busy} />`}
     ${of.data !== undefined ? view(of.data) : of.busy && html`<div class="loading" role="status">Loading …</div>`}`;
 }
 
 /** Say what went wrong: <${ProblemBox} problem=${problem} again=${retry} />. */
-export function ProblemBox({ problem, again }) {
+export function ProblemBox({ problem, again, busy }) {
   return html`<div class="problem" role="alert">
     <strong>${sentence(problem.what || problem.message || String(problem))}</strong>
     ${problem.expected && html`<p>Expected: ${problem.expected}</p>`}
     ${problem.remedy && html`<p>${sentence(problem.remedy)}</p>`}
-    ${again && html`<button class="button small" type="button" onClick=${again}>Try again</button>`}
+    ${again && html`<button class="button small" type="button" disabled=${busy} onClick=${again}>Try again</button>`}
   </div>`;
 }
 
@@ -214,7 +214,7 @@ export function Bar({ value, label, text, kind = "" }) {
   </div>`;
 }
 
-export const percent = (value) => `${Math.round((value || 0) * 100)} %`;
+export const percent = (value) => `${Math.round((value || 0) * 100)}\u00a0%`;
 export const count = (number) => (number ?? 0).toLocaleString("en");
 /** "1 memory", "3 memories": plural(3, "memory", "memories"). */
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
@@ -227,19 +227,21 @@ export function When({ at, exact }) {
   return html`<time datetime=${time.toISOString()} title=${`${full} · ${at}`}>${exact ? full : age(time)}</time>`;
 }
 
+/** When a memory happened, or else when it was stored, and which of both it is: <${Dated} memory=${memory} />. */
+export const Dated = ({ memory, exact }) => html`<span>${memory.event_time ? "happened" : "stored"} <${When} at=${dateOf(memory)} exact=${exact} /></span>`;
+export const dateOf = (memory) => memory.event_time || memory.created_at;
+
 /** The day of a time, as the command line shows it: "26 Sep 2026". */
 export const day = (at) => new Date(at).toLocaleDateString("en-GB", { dateStyle: "medium", timeZone: "UTC" });
 
-const STEPS = [[60, "second"], [60, "minute"], [24, "hour"], [30, "day"], [12, "month"], [Infinity, "year"]];
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+// The same ages as on the command line.
+const AGES = [[365 * 86_400, "year"], [30 * 86_400, "month"], [7 * 86_400, "week"], [86_400, "day"], [3_600, "hour"], [60, "minute"]];
+const relative = new Intl.RelativeTimeFormat("en");
 
 function age(time) {
-  let value = (time - Date.now()) / 1000;
-  if (Math.abs(value) < 45) return "just now";
-  for (const [size, unit] of STEPS) {
-    if (Math.abs(value) < size) return relative.format(Math.round(value), unit);
-    value /= size;
-  }
+  const seconds = (time - Date.now()) / 1000;
+  const [size, unit] = AGES.find(([one]) => Math.abs(seconds) >= one) || [];
+  return unit ? relative.format(Math.trunc(seconds / size), unit) : "just now";
 }
 
 /** A link to a memory: <${MemoryLink} id=${id} title=${content} />; the title is cut to one line. */
@@ -276,11 +278,13 @@ function pieces(text, marks) {
 // Characters that draw nothing or turn the direction of a text, except those that emoji and scripts need.
 const HIDDEN = /([\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}])/u;
 
-/** Text with its hidden characters as visible marks. */
+/** Text with its hidden characters as visible marks. A long word, such as an address, may break behind its signs. */
 export function visible(text) {
-  if (!HIDDEN.test(text)) return text;
-  return text.split(new RegExp(HIDDEN, "gu")).map((piece, index) => (index % 2 ? html`<span class="hidden-character" title="A hidden character of the text">${code(piece)}</span>` : piece));
+  if (!HIDDEN.test(text)) return broken(text);
+  return text.split(new RegExp(HIDDEN, "gu")).map((piece, index) => (index % 2 ? html`<span class="hidden-character" title="A hidden character of the text">${code(piece)}</span>` : broken(piece)));
 }
+
+const broken = (text) => (/\S{25}/.test(text) ? text.split(/(\S{25,})/).map((part, at) => (at % 2 ? part.split(/(?<=[/?&=_.,;:@-])(?=\w)/).map((piece, index) => (index ? [html`<wbr />`, piece] : piece)) : part)) : text);
 
 /** The same as a plain text, for labels and drawings. */
 export const visibleText = (text) => text.replace(new RegExp(HIDDEN, "gu"), code);
@@ -288,7 +292,7 @@ export const visibleText = (text) => text.replace(new RegExp(HIDDEN, "gu"), code
 const code = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 
 /** What to say where there is nothing: <${Empty}>Nothing waits for a review.</${Empty}>. */
-export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
+export const Empty = ({ children }) => html`<div class="empty">${children}</div>`;
 
 /** A heading of a page, once a page: <${Title} note="12 memories">Review</${Title}>; further children stand at its end. */
 export function Title({ children, note, actions }) {

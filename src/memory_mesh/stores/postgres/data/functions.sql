@@ -171,6 +171,22 @@ BEGIN
   RETURN found;
 END $sql$;
 
+-- kind, where, columns, length?, by_segment: each value of the first text column that has one, or its beginning, and the number of its rows.
+CREATE OR REPLACE FUNCTION mesh_tally(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+DECLARE
+  answer json;
+  of_kind text := payload ->> 'kind';
+  value text := (SELECT string_agg(format('(%s)::text', coalesce(mesh_tables() -> 'kinds' -> of_kind -> 'fields' ->> name, 'NULL')), ', ' ORDER BY place)
+    FROM jsonb_array_elements_text(payload -> 'columns') WITH ORDINALITY each (name, place));
+BEGIN
+  PERFORM mesh_check(payload);
+  EXECUTE format('SELECT json_agg(json_build_array(each.value, each.rows)) FROM (SELECT left(coalesce(%s), %L) AS value, %s AS rows FROM %s GROUP BY 1) each',
+    value, coalesce((payload ->> 'length')::int, 2147483647),
+    CASE WHEN payload -> 'by_segment' = 'true' THEN 'sum(t.memories)' ELSE 'count(*)' END,
+    CASE WHEN payload -> 'by_segment' = 'true' THEN format('keyword_segments t WHERE t.memories > 0 AND (%s)', mesh_condition('memory', payload -> 'where')) ELSE mesh_source(of_kind, payload -> 'where') END) INTO answer;
+  RETURN answer;
+END $sql$;
+
 -- partition, version?: the state of a partition, and its moves from a version on.
 CREATE OR REPLACE FUNCTION mesh_changes(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
 BEGIN

@@ -12,6 +12,7 @@ BEGIN
     WHEN 'mesh_nearest' THEN SELECT coalesce(json_agg(one), '[]') INTO answer FROM mesh_nearest(given) one;
     WHEN 'mesh_indexed' THEN SELECT coalesce(json_agg(json_build_array(<indexed_json>)), '[]') INTO answer FROM mesh_indexed(given) one;
     WHEN 'mesh_count' THEN answer := mesh_count(given);
+    WHEN 'mesh_tally' THEN answer := mesh_tally(given);
     WHEN 'mesh_changes' THEN answer := mesh_changes(given);
     WHEN 'mesh_matching' THEN answer := mesh_matching(given);
     WHEN 'mesh_statistics' THEN answer := mesh_statistics(given);

@@ -1,6 +1,6 @@
 // Captures: what was kept of the sessions of agents, and a trial that shows what would be kept, what not, and why.
 import { read, write } from "../api.js";
-import { Button, Card, Empty, Field, LongList, MemoryLink, ProblemBox, Status, Tag, Text, Title, When, html, percent, plural, useState } from "../ui.js";
+import { Button, Card, Dated, Empty, Field, LongList, MemoryLink, ProblemBox, Status, Tag, Text, Title, html, percent, plural, useState } from "../ui.js";
 import { cut } from "./parts.js";
 
 const EXAMPLE = `user: Hi! Can you set the project up?
@@ -25,7 +25,7 @@ export default function Captures() {
 const Kept = ({ one }) => html`<div class="kept">
   <${MemoryLink} data-item id=${one.id} title=${one.content} />
   <p class="meta"><${Tag} kind="info">${one.category}</${Tag}>${one.status !== "active" && html`<${Status} of=${one.status} />`}<span>sure to ${percent(one.confidence)}</span>
-    <span class="said">said by ${one.metadata.provenance?.source === "user_explicit" ? "the user" : "the agent"}</span>${one.session_id && html`<span class="clamp">session <bdi>${cut(one.session_id, 30)}</bdi></span>`}<${When} at=${one.created_at} /></p>
+    <span class="said">said by ${one.metadata.provenance?.source === "user_explicit" ? "the user" : "the agent"}</span>${one.session_id && html`<span class="clamp">session <bdi>${cut(one.session_id, 30)}</bdi></span>`}<${Dated} memory=${one} /></p>
   <p class="one-line faint" title="The part of the transcript that it was learnt from">from: ${cut(String(one.metadata.source_chunk), 200)}</p></div>`;
 
 /** What is not kept is stored nowhere, so a transcript is judged again here. */

@@ -1,6 +1,7 @@
 // Junk: memories that should not be in a memory, and why.
 import { read, write } from "../api.js";
-import { Button, Card, Confirm, Empty, Loaded, Tag, Text, Title, count, html, plural, say, useLoad, useState } from "../ui.js";
+import { Button, Card, Confirm, Loaded, Tag, Text, Title, count, html, plural, say, useLoad, useState } from "../ui.js";
+import { NoMemories } from "../users.js";
 import { Erase, cut } from "./parts.js";
 
 const LIMIT = 200;
@@ -16,7 +17,7 @@ export default function Junk() {
       const shown = results.filter((one) => !only || one.why === only);
       const more = html`<p class="after row"><span class="faint">The newest ${count(newest)} memories were judged; <code>memory-mesh junk</code> judges all.</span>
         <${Button} disabled=${load.busy} onClick=${() => setNewest(newest * 4)}>Judge ${count(newest * 4)}</${Button}></p>`;
-      if (!results.length) return html`<${Card} class="card-empty"><${Empty}>Every memory looks worth keeping.</${Empty}>${more}</${Card}>`;
+      if (!results.length) return html`<${Card} class="card-empty"><${NoMemories}>Every memory looks worth keeping.</${NoMemories}>${more}</${Card}>`;
       return html`<div class="row spread controls">
           <label class="row"><span>Show</span><select value=${only} onChange=${(event) => setOnly(event.target.value)}>
             <option value="">all reasons (${results.length}${results.length === LIMIT ? " or more" : ""})</option>

@@ -1,6 +1,7 @@
 // One memory: what it says, how far it is trusted and why, where it came from, and what happened to it.
 import { page, read, write } from "../api.js";
-import { Bar, Button, Card, Confirm, Empty, Field, Loaded, MemoryLink, OutLink, Status, Tag, Text, Title, When, count, day, html, navigate, percent, plural, say, useLoad, useMemo, useState, visible } from "../ui.js";
+import { Bar, Button, Card, Confirm, Dated, Empty, Field, Loaded, MemoryLink, OutLink, Status, Tag, Text, Title, When, count, html, navigate, percent, plural, say, useLoad, useMemo, useState, visible } from "../ui.js";
+import { Timeline } from "./changes.js";
 
 export default function MemoryPage({ route }) {
   const id = route.parts[1] || "";
@@ -31,7 +32,7 @@ function View({ data, again }) {
 }
 
 const About = ({ memory }) => html`<span class="meta"><${Status} of=${memory.status} />${memory.sealed === false && html`<${Tag} kind="bad">not sealed</${Tag}>`}${memory.pinned && html`<${Tag} kind="info">pinned</${Tag}>`}
-  <bdi>${visible(memory.category || memory.memory_type)}</bdi><span>stored <${When} at=${memory.created_at} /></span>
+  <bdi>${visible(memory.category || memory.memory_type)}</bdi><${Dated} memory=${memory} />
   <span>${memory.access_count ? `found ${plural(memory.access_count, "time")}` : "not found by a search yet"}</span><code>${memory.id}</code></span>`;
 
 // What a person may do ---------------------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ function Conflicts({ data }) {
 function Provenance({ memory, provenance = {} }) {
   const rows = [
     ["Stored by", memory.agent_id], ["User", memory.user_id], ["Session", memory.session_id], ["Project", memory.project], ["Said by", memory.speaker], ["Key", memory.key],
-    ["Importance", memory.importance?.toFixed(2)], ["Changed", memory.updated_at !== memory.created_at && html`<${When} at=${memory.updated_at} exact />`], ["Happened", memory.event_time && html`<${When} at=${memory.event_time} exact />`],
+    ["Importance", memory.importance?.toFixed(2)], ["Changed", memory.updated_at !== memory.created_at && html`<${When} at=${memory.updated_at} exact />`], ["Stored", html`<${When} at=${memory.created_at} exact />`], ["Happened", memory.event_time && html`<${When} at=${memory.event_time} exact />`],
     ["Expires", memory.expires_at && html`<${When} at=${memory.expires_at} exact />`],
     ...Object.entries(provenance).map(([name, value]) => [capital(name), name === "source" ? String(value).replaceAll("_", " ") : value]),
     ...Object.entries(memory.metadata || {}).filter(([name]) => !KNOWN.has(name)).map(([name, value]) => [capital(name), value]),
@@ -167,32 +168,18 @@ function Passages({ passages }) {
     ${passage.section?.length > 0 && html`<h3>${visible(passage.section.join(" › "))}</h3>`}<${Text} limit=${400}>${passage.text}</${Text}></div>`)}</div></details></${Card}>`;
 }
 
-const CHANGES = { updates: "replaces", ends: "ends", both_hold: "holds beside" };
+const CHANGES = new Set(["updates", "ends", "both_hold"]);
 
-/** The statements that changes connect with this one, the newest first: each with the older one, and what a person may say of both. */
+/** The statements that changes connect with this one. */
 function Changes({ memory, again }) {
   const load = useLoad(() => read("changes", { about: memory.id }), [memory.id, memory.revision]);
-  const decide = (verb, change, text) => async () => {
-    await write(verb, { newer: change.newer.id, older: change.older.id });
-    say(text);
-    load.again();
-    again();
-  };
-  if (!load.data?.count) return null;
-  return html`<${Card} title="What changed" note=${count(load.data.count)}><ol class="items">${load.data.results.map((change) => {
-    const undone = change.type === "both_hold";
-    const sure = change.probability === 1;
-    return html`<li key=${`${change.newer.id} ${change.older.id}`}><${MemoryLink} id=${change.newer.id} title=${change.newer.content} />
-      <div class="meta"><span>${CHANGES[change.type]}</span>${!undone && html`<span>since ${day(change.at)}</span>`}<${Tag} kind=${sure ? "good" : ""}>${undone ? "undone" : sure ? "confirmed" : `${percent(change.probability)} likely`}</${Tag}></div>
-      <${MemoryLink} id=${change.older.id} title=${change.older.content} />
-      <div class="actions">${(undone || !sure) && html`<${Button} writes class="small" onClick=${decide("confirm-change", change, "Confirmed: the newer one stands above.")}>Confirm</${Button}>`}
-        ${!undone && html`<${Button} writes class="small" onClick=${decide("undo-change", change, "Undone: both hold.")}>Undo</${Button}>`}</div></li>`;
-  })}</ol></${Card}>`;
+  const both = () => { load.again(); again(); };
+  return load.data?.count > 0 && html`<${Card} title="What changed" note=${count(load.data.count)}><${Timeline} changes=${load.data.results} again=${both} /></${Card}>`;
 }
 
 function Links({ data }) {
   const { memory, contents = {}, supersessions = [] } = data;
-  const links = (data.links || []).filter((link) => !CHANGES[link.link_type]);
+  const links = (data.links || []).filter((link) => !CHANGES.has(link.link_type));
   const others = links.map((link) => ({ ...link, other: link.ref === memory.id ? link.target : link.ref, outgoing: link.ref === memory.id }));
   const replaced = [...(memory.supersedes || []).map((id) => [id, "It replaced"]), ...(memory.superseded_by ? [[memory.superseded_by, "Replaced by"]] : [])];
   const reason = (id) => supersessions.find((one) => [one.older, one.newer].includes(id) && [one.older, one.newer].includes(memory.id))?.why;

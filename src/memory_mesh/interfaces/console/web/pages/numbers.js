@@ -1,6 +1,7 @@
 // Numbers: how the memory grows, what it consists of, how fast it answers and what models cost. Each plot has a sentence and a table.
 import { page } from "../api.js";
 import { Card, Empty, Loaded, Table, Title, count, html, plural, useEffect, useLoad, useMemo, useRef, visible } from "../ui.js";
+import { NoMemories } from "../users.js";
 import { stylesheet, useColours } from "./parts.js";
 
 let uPlot;
@@ -10,8 +11,8 @@ library.then(([loaded]) => { uPlot = loaded.default; }, () => {}); // without it
 export default function Numbers() {
   const load = useLoad(() => page("numbers"), []);
   return html`<${Title} note="What you can see of the memory, counted.">Numbers</${Title}>
-    <${Loaded} of=${load}>${(data) => html`<div class="plots"><${Growth} days=${data.by_day} step=${data.step_days} /><${Words} title="Kinds" of=${data.kinds} says=${saysMost("record", "records", "kind", "kinds")} />
-      <${Words} title="Status" of=${data.status} says=${saysMost("memory", "memories", "state", "states")} /><${Trust} buckets=${data.trust} of=${data.trust_of} total=${data.total} /><${Latency} of=${data.latency_ms} /><${Spending} of=${data.spending} /></div>`}</${Loaded}>`;
+    <${Loaded} of=${load}>${(data) => html`<div class="plots"><${Growth} days=${data.by_day} step=${data.step_days} />${data.total > 0 && html`<${Words} title="Kinds" of=${data.kinds} says=${saysMost("record", "records", "kind", "kinds")} />
+      <${Words} title="Status" of=${data.status} says=${saysMost("memory", "memories", "state", "states")} /><${Trust} buckets=${data.trust} of=${data.trust_of} total=${data.total} />`}<${Latency} of=${data.latency_ms} /><${Spending} of=${data.spending} /></div>`}</${Loaded}>`;
 }
 
 const sum = (numbers) => numbers.reduce((one, other) => one + other, 0);
@@ -45,24 +46,26 @@ const bars = (colours) => ({ stroke: colours.accent, fill: colours.accent, width
 const columnsOf = (...titles) => titles.map((title, index) => ({ title, class: index && "number", cell: (row) => (typeof row[index] === "number" ? count(row[index]) : html`<bdi>${visible(row[index])}</bdi>`) }));
 const nothing = (title, text) => html`<${Card} title=${title}><${Empty}>${text}</${Empty}></${Card}>`;
 
-const dayAndMonth = (time) => new Date(time * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+/** Names for times of an axis: days, or months and years if it is long. */
+const namesOf = (times) => times.map((time) => new Date(time * 1000).toLocaleDateString("en-GB", { ...(times.at(-1) - times[0] > 2e7 ? { year: "numeric" } : { day: "numeric" }), month: "short", timeZone: "UTC" }));
 
 function Growth({ days, step }) {
   const data = useMemo(() => {
     let total = 0;
-    return [days.map(([day]) => Date.parse(day) / 1000), days.map(([, number]) => (total += number))];
+    const shown = days.length === 1 ? [[new Date(Date.parse(days[0][0]) - 86_400_000), 0], ...days] : days; // a line needs two points
+    return [shown.map(([day]) => new Date(day) / 1000), shown.map(([, number]) => (total += number))];
   }, [days]);
-  if (!days.length) return nothing("Growth", "Nothing is stored yet. The plot begins with the first memory.");
+  if (!days.length) return nothing("Growth", html`<${NoMemories}>Nothing is stored yet.</${NoMemories}>`);
   const most = days.reduce((one, other) => (other[1] > one[1] ? other : one));
   const line = (colours) => ({ stroke: colours.accent, fill: `${colours.accent}22`, width: 2, points: { show: days.length < 3 } });
-  return html`<${Plot} title="Growth" says=${`${plural(data[1].at(-1), "memory", "memories")} since ${days[0][0]}; most ${step === 1 ? "on" : `in the ${step} days from`} ${most[0]} (${count(most[1])}).`} data=${data} series=${line} x=${{ time: true, axis: { space: 70, values: (_, times) => times.map(dayAndMonth) } }} rows=${[...days].reverse().slice(0, 400)} columns=${columnsOf(step === 1 ? "Day" : `${step} days from`, "Stored")} />`;
+  return html`<${Plot} title="Growth" says=${`${plural(data[1].at(-1), "memory", "memories")} since ${days[0][0]}, by the day they happened or else were stored; most ${step === 1 ? "on" : `in the ${step} days from`} ${most[0]} (${count(most[1])}).`} data=${data} series=${line} x=${{ time: true, axis: { space: 70, values: (_, times) => namesOf(times) } }} rows=${[...days].reverse().slice(0, 400)} columns=${columnsOf(step === 1 ? "Day" : `${step} days from`, "Memories")} />`;
 }
 
 /** Counts by name as bars. */
 function Words({ title, of, says }) {
   const entries = useMemo(() => Object.entries(of).sort((one, other) => other[1] - one[1]), [of]);
   const data = useMemo(() => [entries.map((_, index) => index), entries.map(([, number]) => number)], [entries]);
-  if (!entries.length) return nothing(title, "Nothing is stored yet.");
+  if (!entries.length) return null;
   return html`<${Plot} title=${title} says=${says(entries)} data=${data} series=${bars} x=${wordAxis(entries.map(([name]) => name))} rows=${entries} columns=${columnsOf(title, "Memories")} />`;
 }
 
@@ -72,7 +75,7 @@ function Trust({ buckets, of, total: all }) {
   if (!total) return nothing("Trust", "No memory has a trust yet. It comes with the source of a memory.");
   const name = (index) => `${index * 10}–${index * 10 + 10} %`;
   const high = sum(buckets.slice(7));
-  return html`<${Plot} title="Trust" says=${`${count(high)} of ${plural(total, "memory", "memories")} with a known source have a trust of 70 % or more${of < all ? `, of the newest ${count(of)} that were counted` : ""}.`} data=${data} series=${bars}
+  return html`<${Plot} title="Trust" says=${`${count(high)} of ${plural(total, "memory", "memories")} with a known source have a trust of 70\u00a0% or more${of < all ? `, of the newest ${count(of)} that were counted` : ""}.`} data=${data} series=${bars}
     x=${{ range: [-0.6, buckets.length - 0.4], axis: { splits: () => buckets.map((_, index) => index), values: () => buckets.map((_, index) => index * 10), space: 1 } }} rows=${buckets.map((number, index) => [name(index), number])} columns=${columnsOf("Trust", "Memories")} />`;
 }
 
@@ -81,7 +84,7 @@ function Latency({ of }) {
   const data = useMemo(() => [buckets.map((_, index) => index), buckets.map(([, number]) => number)], [of]);
   if (!of) return nothing("Recall latency", "Only a token for the whole server sees how long searches took.");
   if (!of.count) return nothing("Recall latency", "No search was answered since the server started.");
-  const name = ([limit]) => (limit === null || limit === Infinity ? "more" : `≤ ${limit}`);
+  const name = ([limit]) => (limit === null || limit === Infinity ? "more" : `≤${limit}`);
   return html`<${Plot} title="Recall latency" says=${`Of ${plural(of.count, "search", "searches")} since the server started, half took at most ${Math.round(of.p50)} ms and 95 % at most ${Math.round(of.p95)} ms.`} data=${data} series=${bars}
     x=${{ range: [-0.6, buckets.length - 0.4], axis: { splits: () => buckets.map((_, index) => index), values: () => buckets.map(name), rotate: -40, size: 60, space: 1 } }} rows=${buckets.map((one) => [`${name(one)} ms`, one[1]])} columns=${columnsOf("Time", "Searches")} />`;
 }

@@ -1,6 +1,6 @@
 // Decide what to believe: quarantined memories and conflicts, each beside what it contradicts.
 import { read, write } from "../api.js";
-import { Bar, Button, Empty, Loaded, MemoryLink, ProblemBox, Status, Text, Title, When, html, plural, say, useEffect, useKey, useLoad, useRef, useState, useSession, visible } from "../ui.js";
+import { Bar, Button, Dated, Empty, Loaded, MemoryLink, ProblemBox, Status, Text, Title, html, plural, say, useEffect, useKey, useLoad, useRef, useState, useSession, visible } from "../ui.js";
 
 const PAGE = 20;
 // The key, the button, the decision about a quarantined memory, and what stays of a conflict alone.
@@ -127,6 +127,6 @@ function Side({ title, id, turn }) {
     <${Text} limit=${600}>${memory.content}</${Text}>
     ${claim && html`<p class="claim"><bdi>${visible(claim.subject)}</bdi> · <bdi>${visible(claim.predicate)}</bdi> = <strong><bdi>${visible(String(claim.value))}</bdi></strong></p>`}
     <${Bar} value=${trust.value} label="Trust" />
-    <div class="meta"><${Status} of=${memory.status} />${provenance?.source && html`<span>${visible(String(provenance.source).replaceAll("_", " "))}</span>`}${memory.agent_id && html`<bdi>${visible(memory.agent_id)}</bdi>`}<${When} at=${memory.created_at} />
+    <div class="meta"><${Status} of=${memory.status} />${provenance?.source && html`<span>${visible(String(provenance.source).replaceAll("_", " "))}</span>`}${memory.agent_id && html`<bdi>${visible(memory.agent_id)}</bdi>`}<${Dated} memory=${memory} />
       <a href=${`#/memory/${encodeURIComponent(id)}`}>Open</a></div>`}</${Loaded}></div>`;
 }

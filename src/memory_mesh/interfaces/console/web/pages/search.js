@@ -1,6 +1,7 @@
 // Search, with an explanation of every score; without a query it lists what the filters select.
 import { read } from "../api.js";
-import { Button, Card, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, When, count, day, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
+import { Button, Card, Dated, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, count, day, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
+import { NoMemories } from "../users.js";
 
 const STATUSES = ["active", "superseded", "disputed", "quarantined", "archived"];
 const KINDS = ["global", "agent", "session", "lesson", "reflection"];
@@ -61,12 +62,12 @@ function Browse({ args }) {
     const { results, next } = await read("list", { ...selection(args), limit: 50, after });
     return { items: results, next };
   };
-  return html`<${Card}><${LongList} label="Memories" load=${load} deps=${[JSON.stringify(args)]} height=${70} empty="Nothing is stored that fits these filters." row=${(memory) => html`
+  return html`<${Card}><${LongList} label="Memories" load=${load} deps=${[JSON.stringify(args)]} height=${70} empty=${html`<${NoMemories}>Nothing is stored that fits these filters.</${NoMemories}>`} row=${(memory) => html`
     <${MemoryLink} id=${memory.id} title=${memory.content} /><${About} memory=${memory} oneLine />`} /></${Card}>`;
 }
 
 export function About({ memory, oneLine }) {
-  return html`<div class=${`meta ${oneLine ? "one-line" : ""}`}>${memory.status !== "active" && html`<${Status} of=${memory.status} />`}<${When} at=${memory.event_time || memory.created_at} />
+  return html`<div class=${`meta ${oneLine ? "one-line" : ""}`}>${memory.status !== "active" && html`<${Status} of=${memory.status} />`}<${Dated} memory=${memory} />
     ${memory.until && html`<a href=${address(`/memory/${encodeURIComponent(memory.updated_by)}`)}><${Tag} kind="info">until ${day(memory.until)}</${Tag}></a>`}
     <bdi>${visible(memory.category || memory.memory_type)}</bdi>${memory.agent_id && html`<bdi>${visible(memory.agent_id)}</bdi>`}${memory.project && html`<bdi>${visible(memory.project)}</bdi>`}
     ${memory.pinned && html`<${Tag} kind="info">pinned</${Tag}>`}${(memory.tags || []).slice(0, 6).map((tag) => html`<${Tag}>${visible(tag)}</${Tag}>`)}</div>`;
@@ -80,7 +81,7 @@ function Results({ args, change }) {
   return html`<div aria-busy=${load.busy}><${Loaded} of=${load}>${(found) => html`
     <${Summary} found=${found} />
     ${!found.answers.some((hit) => hit.relevant) && html`<div class="card card-empty"><h2>Nothing relevant is known.</h2>
-      <p class="faint">${found.candidates ? `${plural(found.candidates, "memory was", "memories were")} compared; none is likely to answer this.` : "No memory has a word or a meaning in common with this."}</p></div>`}
+      <${NoMemories}>${found.candidates ? `${plural(found.candidates, "memory was", "memories were")} compared; none is likely to answer this.` : "No memory has a word or a meaning in common with this."}</${NoMemories}></div>`}
     <${Hits} of=${found.answers.filter((hit) => hit.relevant)} found=${found} />
     ${found.answers.some((hit) => !hit.relevant) && html`<p class="below">Probably not relevant</p>`}
     <${Hits} of=${found.answers.filter((hit) => !hit.relevant)} found=${found} />
