@@ -13,7 +13,7 @@ from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.model import Memory, Vector
 from memory_mesh.core.text import short_repr
 
-SHORT_ANYWAY = {"CacheStats"}
+SHORT_ANYWAY = {"CacheStats", "UserCount"}
 
 
 def results() -> set[type]:

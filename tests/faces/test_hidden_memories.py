@@ -218,6 +218,7 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
 ASKED_FOR = {
     "mesh.get": "by its id", "mesh.get_skill": "by its id", "mesh.history": "by its id",
     "mesh.sightings": "by its id", "mesh.export": "exports every status, of what the reader sees",
+    "mesh.users": "counts every status",
     "mesh.audit_log": "blocks of every status", "mesh.export_store": "the whole store",
     "mesh.audit_export": "likewise", "mesh.lesson_to_skill": "by its id",
     "graph.list_quarantined": "is about them", "graph.conflicts": "is about them, and returns ids",

@@ -207,7 +207,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
 }
 READS = {
     "init", "close", "scoped", "get", "get_all", "history", "sightings", "explain", "stats",
-    "verify", "format_results", "clear_cache",
+    "users", "verify", "format_results", "clear_cache",
     "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern",
     "heartbeat_log", "hooks_status",
     "audit_heads", "export", "export_store", "get_skill", "list_skills", "evaluate",

@@ -196,7 +196,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "changes": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "junk": [],
         "eval": [], "unarchive": [archived()], "archive": [kept], "compress": [], "consolidate": [],
-        "links": [kept], "episodes": [], "init": [], "host stop": [],
+        "links": [kept], "episodes": [], "init": [], "host stop": [], "users": [],
         "notes add": ["Login", "--content", "Sessions end.", "--when", "login"], "notes list": [],
         "notes match": ["login"], "notes lint": [], "notes sync": [], "notes import": [],
         "notes extract": ["Done.", "--task", "x", "--agent-name", "a"],

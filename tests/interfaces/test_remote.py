@@ -27,7 +27,7 @@ REMOTE = [variant for one in remote.exposed(Interface.REST) for variant in one.v
 # maintenance of the whole store.
 LOCAL_ONLY = {
     "sync-skills", "audit rekey", "audit log-all", "heartbeat", "reembed", "compact",
-    "hooks status", "hooks retry", "model check",
+    "hooks status", "hooks retry", "model check", "users",
 }  # fmt: skip
 # What the pages of the console show to people; no tool of an agent.
 # Other names of `forget`.
