@@ -170,6 +170,38 @@ def test_an_end_stands_above_what_is_over(mesh: Context) -> None:
     assert older.status == "active"
 
 
+STRIPE = "I started a new job at Stripe."
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "type_"),
+    [
+        ("I live in Lisbon.", "I now live in Porto.", UPDATES),
+        ("The user works at Google.", "The user works at Stripe now.", UPDATES),
+        ("My sister Ana lives in Porto.", "Ana moved to Lisbon in May.", UPDATES),
+        ("I work at Google.", "I no longer work at Google.", ENDS),
+        ("I work at Google.", "I no longer work at Acme.", None),
+        ("I live in Lisbon.", "I live in lisbon!", None),
+        ("Ana lives in Porto.", STRIPE, None),
+        ("My sister Eva lives in Porto.", "Ana moved to Lisbon in May.", None),
+        ("I like tea.", "I like coffee.", None),
+    ],
+)
+def test_of_two_plain_statements_that_cannot_both_hold_the_newer_one_counts_without_a_judge(
+    mesh: Context, judge: ToldJudge, older: str, newer: str, type_: str | None
+) -> None:
+    judged(mesh, older, newer)
+    assert judge.says.get((older, newer)) is None
+    assert [link.link_type for link in links(mesh)] == ([type_] if type_ else [])
+
+
+def test_what_an_assistant_says_of_itself_changes_nothing(mesh: Context) -> None:
+    said = [{"role": "user", "content": "I live in Lisbon."}]
+    said += [{"role": "assistant", "content": "I live in Porto."}]
+    judged(mesh, *said)
+    assert links(mesh) == []
+
+
 def test_what_is_not_likely_enough_is_not_linked(mesh: Context) -> None:
     judged(mesh, "I have a dog, Rex", "I have a second dog, Ada")
     assert links(mesh) == []

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from judging import BERLIN, HAMBURG, KIM, MOVED, MUNICH, ROSSI, UNRELATED, ToldJudge
+from judging import BERLIN, HAMBURG, KIM, MOVED, MUNICH, ROSSI, ToldJudge
 from memory_mesh.core.claims.updates import BOTH_HOLD, UPDATES, asks_past
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Memory, Status
@@ -196,12 +196,12 @@ def test_a_possible_change_goes_with_an_edit_of_the_older_one(mesh: Context) -> 
 def test_an_edit_keeps_a_change_of_what_another_one_changed_too(
     mesh: Context, judge: ToldJudge
 ) -> None:
-    judge.says[MUNICH, HAMBURG] = UNRELATED
-    berlin, munich, hamburg = judged(mesh, BERLIN, MUNICH, HAMBURG)
-    updates.confirm(mesh, hamburg.id, berlin.id)
-    write.update(mesh, munich.id, metadata={"colour": "red"})
+    rossi, kim, noon = judged(mesh, ROSSI, KIM, "Lunch at noon suits me")
+    for newer in (kim, noon):
+        updates.confirm(mesh, newer.id, rossi.id)
+    write.update(mesh, kim.id, metadata={"colour": "red"})
     updates.judge_new(mesh)
-    assert sorted(pairs(mesh)) == sorted([(munich.id, berlin.id), (hamburg.id, berlin.id)])
+    assert sorted(pairs(mesh)) == sorted([(kim.id, rossi.id), (noon.id, rossi.id)])
 
 
 def test_an_edit_keeps_a_change_of_what_is_archived_now(mesh: Context) -> None:

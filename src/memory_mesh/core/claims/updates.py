@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from memory_mesh.core.claims.claim import Window
 from memory_mesh.core.model import (
@@ -28,6 +28,9 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Likely
 from memory_mesh.core.text import ShortRepr
 
+if TYPE_CHECKING:
+    from memory_mesh.core.claims.patterns import Statement
+
 UPDATES, ENDS, BOTH_HOLD, MAY_UPDATE = "updates", "ends", "both_hold", "may_update"
 DECIDED = (UPDATES, ENDS, BOTH_HOLD)
 # What a new memory is compared with: so many older ones, whose cosines by the local model are not
@@ -40,6 +43,7 @@ NEAREST, MIN_COSINE = 5, 0.25
 POSSIBLE, LIKELY = 0.45, 0.97
 _EXPONENT, _EXPONENT_IF_SHORT, _MAX_SHORT_WORDS = 0.25, 0.1, 12
 CONFIRMED = 1.0
+_STATED = 0.98  # of two plain statements that cannot both be true
 _MIN_WORDS = 3  # of a statement that may change another one
 MAX_CHARACTERS = 400  # of a statement; the judge reads 64 tokens of it
 ASSISTANT = "assistant"
@@ -142,6 +146,36 @@ def can_change(newer: Memory, older: Memory) -> bool:
         and same_readers(newer, older)
         and _when(older) < _when(newer)
     )
+
+
+def stated_changes(newer: Memory, older: Sequence[Memory]) -> dict[str, Likely]:
+    """Return by id which older memories are plain statements about the same thing, of which only
+    one can be true, such as two homes of a person. No judge is needed for these."""
+    if not older or (new := _plain(newer)) is None:
+        return {}
+    olds = {memory.id: _plain(memory) for memory in older}
+    return {id_: likely for id_, old in olds.items() if old and (likely := _stated(old, new))}
+
+
+def _plain(memory: Memory) -> "Statement | None":
+    from memory_mesh.core.claims.patterns import find_statement  # compiles many patterns
+
+    if memory.speaker == ASSISTANT:
+        return None
+    return find_statement(memory.content, speaker=memory.speaker if is_named(memory) else None)
+
+
+def _stated(old: "Statement", new: "Statement") -> Likely | None:
+    if not old.exclusive or old.ended or _about(old) != _about(new):
+        return None
+    is_same = old.value.casefold() == new.value.casefold()
+    if is_same != new.ended:  # said again, or the end of something else
+        return None
+    return Likely(*(0.0, _STATED) if new.ended else (_STATED, 0.0), 1 - _STATED, 0.0)
+
+
+def _about(statement: "Statement") -> tuple[str, str]:
+    return statement.subject.casefold(), statement.predicate
 
 
 def _when(memory: Memory) -> tuple[str, str, int]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from operator import attrgetter
 
 from memory_mesh.core import model
 from memory_mesh.core.claims import trust_of
@@ -36,6 +37,7 @@ from memory_mesh.core.claims.updates import (
     same_readers,
     same_session,
     says_something,
+    stated_changes,
     statement,
 )
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreError, number, shown
@@ -262,7 +264,11 @@ def _judge_memory(
     found = judge.judge(compared) if compared else []
     if compared and not found:
         return False
-    likely = dict(zip((memory.id for memory in older), found, strict=True))
+    stated = stated_changes(newer, older)
+    likely = {
+        memory.id: max(said, stated.get(memory.id, said), key=attrgetter("change"))
+        for memory, said in zip(older, found, strict=True)
+    }
     if any(map(link_type, likely.values())) or is_edited or not with_newer:
         commit(reading, lambda: _plan_links(reading, newer.id, likely, judge.version))
     return True
