@@ -59,6 +59,8 @@ PEM = (
         ("密码是hunter2", "密码是[SECRET]"),
         ("password: 123456", "password: [SECRET]"),
         ("export DB_PASSWORD=tr0ub4dor and call", "export DB_PASSWORD=[SECRET] and call"),
+        ("password=hunter2 && psql", "password=[SECRET] && psql"),
+        ("password: hunter2 & ls", "password: [SECRET] & ls"),
         ("DB_PASSWORD=swordfish && psql", "DB_PASSWORD=[SECRET] && psql"),
         ("password: tr0ub4dor and called me", "password: [SECRET] and called me"),
     ],

@@ -390,6 +390,21 @@ def test_writing_a_vector_of_another_model_is_refused_and_names_the_command(hous
     mesh.update(stored.id, metadata={"mood": "certain"})  # needs no vector
 
 
+def test_of_two_first_writers_with_different_models_the_later_one_is_refused(house: House) -> None:
+    class Late(HashingEmbedder):
+        """While it embeds for the first time, somebody else writes with another model."""
+
+        def embed(self, texts: Sequence[str]) -> list[Vector]:
+            if not house.memories():
+                house.mesh(user_id="bob", embedder=HashingEmbedder()).add("Bob prefers tea.")
+            return super().embed(texts)
+
+    with pytest.raises(ModelMismatch, match=r"hashing/256.*hashing/64"):
+        house.mesh(user_id="ann", embedder=Late(dimension=64)).add("Ann rides her bicycle.")
+    assert [memory.content for memory in house.memories()] == ["Bob prefers tea."]
+    house.mesh(user_id="bob", embedder=HashingEmbedder()).add("Bob bought a kettle.")
+
+
 @pytest.mark.req("MESH-017")
 def test_after_a_change_of_model_all_is_as_before_under_the_new_one(house: House) -> None:
     old = house.mesh(embedder=Narrow())

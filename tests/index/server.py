@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from memory_mesh.core.errors import Conflict
 from memory_mesh.core.model import (
     ANYTHING,
     In,
@@ -15,7 +14,7 @@ from memory_mesh.core.model import (
     Where,
     equals,
 )
-from memory_mesh.core.ports import Applied, Store
+from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Corpus, completed
 from memory_mesh.core.search.candidates import (
     Conditions,
@@ -65,12 +64,6 @@ class BoundedStore:
 
 class ServerStore(BoundedStore):
     """The same with an engine that answers what a search needs."""
-
-    def apply(self, *changes: Any, assumed: object = None, **seen: Any) -> Applied:
-        """It checks no assumptions: what a program assumes counts as wrong."""
-        if assumed:
-            raise Conflict("nothing is assumed here")
-        return self._inner.apply(*changes, **seen)
 
     @property
     def candidate_source(self) -> "PlainSource":

@@ -110,7 +110,7 @@ def test_a_head_that_was_noted_is_taken_as_it_was_printed(filled: Cli, home: Pat
 def test_a_head_in_another_form_is_not_understood(cli: Cli, head: str) -> None:
     said = cli("audit", "verify", "--head", head)
     assert said.code == 2
-    assert "NUMBER:HASH" in said.err
+    assert "NUMBER:SEAL" in said.err
 
 
 def test_where_nothing_was_written_there_are_no_chains(cli: Cli) -> None:

@@ -258,6 +258,18 @@ def test_a_stuck_process_is_not_waited_for_and_can_be_stopped(
     assert process.wait() == (-signal.SIGKILL if signals else 0)
 
 
+def test_a_hook_that_gave_up_waiting_is_not_answered_once_more(hosts: Hosts) -> None:
+    hosts.run("store", KEY)
+    process = hosts.start()
+    hosts.hook()
+    assert hosts.answered == 1
+    process.send_signal(signal.SIGSTOP)
+    assert KEY in hosts.hook().stdout  # by itself
+    process.send_signal(signal.SIGCONT)
+    hosts.hook()
+    assert hosts.answered == 2
+
+
 def test_a_process_of_another_version_ends_and_is_replaced(hosts: Hosts) -> None:
     hosts.run("store", KEY)
     old = hosts.start()

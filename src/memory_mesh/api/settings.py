@@ -355,6 +355,12 @@ def _warn(unknown: tuple[str, ...]) -> None:
     )
 
 
+def forget_warnings() -> None:
+    """Let the next load warn again of what was said before."""
+    _warn.cache_clear()
+    _warn_changed.cache_clear()
+
+
 def _is_file(path: Path) -> bool:
     """Return whether the file is there. The user's own file may protect something, so it is not
     skipped if that is unknown."""

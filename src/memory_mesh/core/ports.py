@@ -212,14 +212,19 @@ class Assumed(NamedTuple):
 
 @runtime_checkable
 class ServerStore(Protocol):
-    """A store that is searched in its own engine, because its partitions are too large to copy.
-
-    Each call is a round trip. So **apply** also takes what a write assumes, and raises `Conflict`
-    if that is wrong.
-    """
+    """A store that is searched in its own engine, because its partitions are too large to copy."""
 
     @property
     def candidate_source(self) -> "CandidateSource": ...
+
+
+@runtime_checkable
+class CheckingStore(Protocol):
+    """A store each of whose calls is a round trip. So **apply** also takes what a write assumes,
+    and raises `Conflict` if that is wrong."""
+
+    checks_assumptions: bool
+
     def apply(
         self,
         puts: Sequence[Row] = (),

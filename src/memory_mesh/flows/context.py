@@ -59,6 +59,7 @@ from memory_mesh.core.ports import (
     Applied,
     Assumed,
     ChatModel,
+    CheckingStore,
     Clock,
     Embedder,
     Hook,
@@ -69,7 +70,6 @@ from memory_mesh.core.ports import (
     OpenAnchor,
     OpenFolder,
     PairJudge,
-    ServerStore,
     SigningKeys,
     Step,
     Store,
@@ -401,7 +401,7 @@ def write_plan(
             return plan.answer, True
         check_cancelled()
         try:
-            if plan.assumed and isinstance(store, ServerStore):
+            if plan.assumed and isinstance(store, CheckingStore):
                 applied = store.apply(plan.puts, plan.deletes, seen=plan.seen, assumed=plan.assumed)
             else:
                 applied = store.apply(plan.puts, plan.deletes, seen=plan.seen)

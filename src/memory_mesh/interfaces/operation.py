@@ -54,7 +54,7 @@ class Kind(StrEnum):
 
 _METAVARS = {
     Kind.INPUT: "TEXT", Kind.WORDS: "WORD", Kind.INTEGER: "N", Kind.FRACTION: "X",
-    Kind.OBJECT: "JSON", Kind.HEAD: "NUMBER:HASH",
+    Kind.OBJECT: "JSON", Kind.HEAD: "NUMBER:SEAL",
 }  # fmt: skip
 # Values that refer to this machine: a server must not accept them from its clients.
 LOCAL_KINDS = frozenset({Kind.PATH, Kind.URL})

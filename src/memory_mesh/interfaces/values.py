@@ -242,7 +242,7 @@ def _head(text: str, flag: str) -> tuple[int, str]:
     if match is None:
         raise InvalidInput(
             f"{flag} is {shown(text, max_length=80)}",
-            expected="NUMBER:HASH, as memory-mesh audit head prints it",
+            expected="NUMBER:SEAL, as memory-mesh audit head prints it",
         )
     return int(match[1]), match[2]
 

@@ -143,8 +143,11 @@ class Vectors(dict[str, Embedded]):
         """Return the row that records the model, to be written with the first vector of a store;
         later an empty list."""
         first = next((embedded.own for embedded in self.values() if embedded.own), None)
-        is_new = first and _model_of(self._meta) is None
-        return [model_row(context, first.model)] if first and is_new else []
+        if first is None or _model_of(self._meta) is not None:
+            return []
+        # As it was read: another one, which a program wrote meanwhile, must not be replaced.
+        read = self._meta or Meta(id=_META)
+        return [read.row({"model": first.model}, at=iso(context.clock()))]
 
     @property
     def assumed_rows(self) -> list[Row]:

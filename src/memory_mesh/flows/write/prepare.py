@@ -48,7 +48,7 @@ from memory_mesh.core.model import (
     equals,
     iso,
 )
-from memory_mesh.core.ports import Progress, ServerStore, no_progress
+from memory_mesh.core.ports import CheckingStore, Progress, no_progress
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import hides_value
 from memory_mesh.flows.claims.claims import clean_claim
@@ -335,7 +335,7 @@ def may_assume_new(context: Context, prepared: Sequence[Prepared]) -> bool:
 
     An embedder of a service, which counts tokens by an estimate, gets no text that may be known.
     """
-    if len(prepared) > 1 or not isinstance(context.store, ServerStore):
+    if len(prepared) > 1 or not isinstance(context.store, CheckingStore):
         return False
     item, remote = prepared[0], getattr(context.models.embedder, "counts_too_many", False)
     is_plain = replace(item.terms, claims=None) == Terms() and item.claim is None

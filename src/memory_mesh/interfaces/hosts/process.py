@@ -123,6 +123,8 @@ class Process:
             if "status" in request:
                 _reply(connection, self._status())
                 return True
+            if _is_gone(connection):  # the hook waited too long, and has done this by itself
+                return True
         except (OSError, ValueError, KeyError, RecursionError):
             return True
         guard = Timer(_STUCK_SECONDS, os._exit, (1,))
@@ -135,8 +137,10 @@ class Process:
         return True
 
     def _answer(self, connection: socket.socket, request: dict[str, Any]) -> None:
+        from memory_mesh.api import settings
         from memory_mesh.interfaces.cli.main import run
 
+        settings.forget_warnings()  # each hook says what it would say without the process
         os.chdir(request["cwd"])
         os.environ.clear()
         os.environ.update(request["environ"])
@@ -179,6 +183,15 @@ class _Answer(io.StringIO):
         if self.getvalue() and not self.sent:
             self.sent = True
             self._send(self.getvalue())
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    """Return whether the other end, which says nothing more, has ended."""
+    connection.settimeout(0)  # it does not wait
+    try:
+        return not connection.recv(1)
+    except BlockingIOError:
+        return False
 
 
 def _reply(connection: socket.socket, answer: dict[str, object]) -> None:

@@ -272,6 +272,7 @@ class FunctionStore(ABC):
 
     url: str
     index_folder: Path | None = None
+    checks_assumptions = True
 
     @property
     def candidate_source(self) -> FunctionSource:
