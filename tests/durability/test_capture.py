@@ -64,7 +64,7 @@ def test_a_transcript_of_100_megabytes_is_read_with_little_memory(tmp_path: Path
         for n in range(26_000):
             yield {"role": "tool", "content": f"{n} " + "ab " * 1_330}
             if n % 1_000 == 0:
-                yield {"role": "user", "content": f"Hello number {n}!"}
+                yield {"role": "user", "content": f"Hello number {n}{n}!"}
         yield {"role": "user", "content": LINTER}
 
     with MemoryMesh(store=url(tmp_path / "memory.db"), embedder="none") as mesh:
