@@ -187,7 +187,7 @@ STRIPE = "I started a new job at Stripe."
         ("I like tea.", "I like coffee.", None),
     ],
 )
-def test_of_two_plain_statements_that_cannot_both_hold_the_newer_one_counts_without_a_judge(
+def test_of_two_plain_statements_that_cannot_both_hold_the_newer_one_counts_whatever_a_judge_finds(
     mesh: Context, judge: ToldJudge, older: str, newer: str, type_: str | None
 ) -> None:
     judged(mesh, older, newer)

@@ -179,6 +179,16 @@ def test_a_change_of_the_environment_or_a_settings_file_counts_at_once(hosts: Ho
     assert hosts.answered == 5
 
 
+def test_a_warning_is_repeated_for_each_hook(hosts: Hosts) -> None:
+    hosts.start()
+    for _ in range(2):
+        done = hosts.run(
+            "host", "claude-code", "user-prompt-submit", text="{}", MEMORY_MESH_FOO="1"
+        )
+        assert "ignored unknown environment variable MEMORY_MESH_FOO" in done.stderr
+    assert hosts.answered == 2
+
+
 def test_a_prompt_is_searched_by_meaning_as_a_search_with_the_model_is(hosts: Hosts) -> None:
     hosts.set(EMBEDDER="local")
     hosts.run("store", "My car is a red convertible.")

@@ -150,7 +150,7 @@ def can_change(newer: Memory, older: Memory) -> bool:
 
 def stated_changes(newer: Memory, older: Sequence[Memory]) -> dict[str, Likely]:
     """Return by id which older memories are plain statements about the same thing, of which only
-    one can be true, such as two homes of a person. No judge is needed for these."""
+    one can be true, such as two homes of a person. They count whatever a judge finds."""
     if not older or (new := _plain(newer)) is None:
         return {}
     olds = {memory.id: _plain(memory) for memory in older}

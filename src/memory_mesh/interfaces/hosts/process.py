@@ -140,11 +140,11 @@ class Process:
         from memory_mesh.api import settings
         from memory_mesh.interfaces.cli.main import run
 
-        settings.forget_warnings()  # each hook says what it would say without the process
         os.chdir(request["cwd"])
         os.environ.clear()
         os.environ.update(request["environ"])
         self._configure()
+        settings.forget_warnings()  # the hook says what it would say without the process
         written = request["text"].encode(errors="surrogateescape")
         errors = io.StringIO()
 

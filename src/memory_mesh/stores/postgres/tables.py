@@ -465,7 +465,7 @@ _CONFIDENCE = (
 
 # What changes the tables of an older version, by the version that it leads to.
 _STEPS: dict[int, tuple[str, ...]] = {
-    **dict.fromkeys((3, 4, 7, 8, 13, 18), ()),  # functions and rights only
+    **dict.fromkeys((3, 4, 7, 8, 13, 18), ()),  # functions, rights and indexes only
     2: (
         (
             "CREATE INDEX IF NOT EXISTS memories_by_session ON memories (partition, session_id) "
